@@ -1,0 +1,2 @@
+export * from "./failure-table.ts";
+export * from "./failure.ts";
