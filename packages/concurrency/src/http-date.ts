@@ -8,7 +8,7 @@ const ZONE = "(?:gmt|utc|ut|z|(?<sign>[+-])(?<zoneHour>\\d{2})(?<zoneMinute>\\d{
 /** The three forms RFC 9110 5.6.7 names, the first with the numeric or missing zone that mail software writes. */
 const FORMS = [
   new RegExp(`^(?:${DAY}, )?(?<day>\\d{1,2}) ${MONTH} (?<year>\\d{4}) ${TIME}(?: ${ZONE})?$`, "i"),
-  new RegExp(`^${LONG_DAY}, (?<day>\\d{2})-${MONTH}-(?<shortYear>\\d{2}) ${TIME} gmt$`, "i"),
+  new RegExp(`^${LONG_DAY}, (?<day>\\d{2})-${MONTH}-(?<shortYear>\\d{2}) ${TIME}(?: ${ZONE})?$`, "i"),
   new RegExp(`^${DAY} ${MONTH} (?<day>[ \\d]\\d) ${TIME} (?<year>\\d{4})$`, "i"),
 ];
 

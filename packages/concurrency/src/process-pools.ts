@@ -8,7 +8,7 @@ type ProcessPools = {
 };
 
 const KEY: unique symbol = Symbol.for("@keble-scraper/concurrency/pools/v1");
-const home: { [KEY]?: ProcessPools } = globalThis;
+const home = globalThis as typeof globalThis & { [KEY]?: ProcessPools };
 
 /**
  * The two pools and the selection between them, one set per process however many copies of this module are loaded: two

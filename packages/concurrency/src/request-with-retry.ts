@@ -43,7 +43,7 @@ export type RetryableAnswer = {
   readonly waitMs: number | null;
 };
 
-/** `send` makes one request and reads its body; it is called once per attempt with the same arguments: none. */
+/** `send` makes one request and reads its body; it is called once per attempt, each time with a permit held for it. */
 export type RetriedRequest<R extends RetryableResponse> = {
   readonly send: () => Promise<R>;
   readonly timing: RetryTiming;
