@@ -1,1 +1,20 @@
-export {}
+export {
+  type BinaryKey,
+  createGeneration,
+  formatBinaryKey,
+  isGeneration,
+  isSha256,
+  parseBinaryKey,
+} from "./binary-key.ts";
+export {
+  type BinaryPage,
+  type BinaryStore,
+  type ByteRange,
+  LIST_PAGE_MAX,
+  type StoredBinary,
+  type StoreIdentity,
+} from "./binary-store.ts";
+export { createSpool, type Spool, SPOOL_MEMORY_BYTES } from "./spool.ts";
+export type { SpoolBody } from "./spool-body.ts";
+export { HEAD_BYTES, type SpooledBody } from "./spooled-body.ts";
+export { StoreUnavailable } from "./store-unavailable.ts";
