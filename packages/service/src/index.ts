@@ -1,1 +1,20 @@
-export {}
+export { type Clock, SYSTEM_CLOCK } from "./clock.ts";
+export type { Component } from "./component.ts";
+export { type Container, createContainer } from "./container.ts";
+export { type HealthCheck, type HealthReport, type HealthState, runHealthChecks } from "./health.ts";
+export { createLogger, flushLogger, type Logger } from "./logger.ts";
+export { PROCESS_KINDS, type ProcessKind } from "./setting.ts";
+export type { HostPort } from "./setting-parsers.ts";
+export { type Environment, ENVIRONMENTS, type LogLevel, SETTINGS, type SettingName } from "./setting-table.ts";
+export { renderSettingsPage } from "./settings-page.ts";
+export {
+  listUnknownSettings,
+  type ParsedSettings,
+  parseSettings,
+  renderSettingsFaults,
+  SERVICE_NAMES,
+  type ServiceName,
+  type Settings,
+  type SettingsFault,
+} from "./settings.ts";
+export { NO_SIGNALS, type Signals } from "./signals.ts";
