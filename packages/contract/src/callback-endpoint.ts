@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { EVENT_TYPES } from "./callback-sets.ts";
+import { DISABLED_REASONS, EVENT_TYPES } from "./callback-sets.ts";
 import { Id, Name } from "./id.ts";
 import { PageQuery, pageOf } from "./page.ts";
 import { UrlText } from "./submit-job.ts";
@@ -44,6 +44,9 @@ export const CallbackEndpoint = z.strictObject({
   name: Name,
   url: UrlText,
   enabled: z.boolean(),
+  /** Null: it is enabled. */
+  disabledReason: z.enum(DISABLED_REASONS).nullable(),
+  /** All types, or those it is narrowed to. */
   events: EventTypes,
   attemptBudget: AttemptBudget,
   timeoutMs: TimeoutMs,

@@ -1,18 +1,30 @@
 import { z } from "zod";
-import { DELIVERY_STATES, EVENT_STATES, EVENT_TYPES } from "./callback-sets.ts";
+import {
+  DEAD_LETTER_REASONS,
+  DELIVERY_STATES,
+  DELIVERY_TRIGGERS,
+  EVENT_STATES,
+  EVENT_TYPES,
+  TRY_OUTCOMES,
+} from "./callback-sets.ts";
 import { Failure } from "./failure.ts";
 import { HttpStatus, Id, Name } from "./id.ts";
 import { PageQuery, pageOf } from "./page.ts";
 import { Time } from "./time.ts";
 
-/** One POST to a receiver. A 2xx has no failure. */
+/** The most deliveries an event shows, and the most tries a delivery shows: the newest ones. */
+export const DELIVERIES_SHOWN_MAX = 100;
+
+/** One POST to a receiver, written once when it ends. Only SUCCEEDED has no failure. */
 export const CallbackTry = z.strictObject({
   ordinal: z.int().min(1),
-  startedAt: Time,
-  finishedAt: Time,
+  outcome: z.enum(TRY_OUTCOMES),
   httpStatus: HttpStatus.nullable(),
   failure: Failure.nullable(),
-  totalMs: z.int().min(0),
+  /** From sending to the answer's head; null: none came. */
+  latencyMs: z.int().min(0).nullable(),
+  startedAt: Time,
+  finishedAt: Time,
 });
 export type CallbackTry = z.infer<typeof CallbackTry>;
 
@@ -20,39 +32,44 @@ export type CallbackTry = z.infer<typeof CallbackTry>;
 export const CallbackDelivery = z.strictObject({
   id: Id,
   ordinal: z.int().min(1),
+  trigger: z.enum(DELIVERY_TRIGGERS),
   state: z.enum(DELIVERY_STATES),
+  deadLetterReason: z.enum(DEAD_LETTER_REASONS).nullable(),
   attemptBudget: z.int().min(1),
   attemptsUsed: z.int().min(0),
-  /** When the next try is due; null once it is not open any more. */
-  dueAt: Time.nullable(),
   createdAt: Time,
+  /** When the next try is due; once it is over, when the last one was. */
+  dueAt: Time,
+  /** Null: it is open. */
   finishedAt: Time.nullable(),
-  /** Why it ended without being delivered. */
-  failure: Failure.nullable(),
-  tries: z.array(CallbackTry).max(100),
+  /** Oldest first. */
+  tries: z.array(CallbackTry).max(DELIVERIES_SHOWN_MAX),
 });
 export type CallbackDelivery = z.infer<typeof CallbackDelivery>;
 
-/** An event as a list shows it. `id` is the `webhook-id` of every try and replay. `endpointId` null: it was deleted. */
+/** An event as a list shows it. `id` is the `webhook-id` of every try and replay. */
 export const CallbackEvent = z.strictObject({
   id: Id,
   callerId: Name,
   jobId: Id,
-  endpointId: Id.nullable(),
+  endpointId: Id,
+  /** The endpoint's name, also after its deletion. */
   endpoint: Name,
   type: z.enum(EVENT_TYPES),
   state: z.enum(EVENT_STATES),
+  deadLetterReason: z.enum(DEAD_LETTER_REASONS).nullable(),
   /** The job's `finishedAt`. */
   occurredAt: Time,
-  /** When it came into a state it rests in (DELIVERED, DEAD_LETTER, DISCARDED, NOT_WANTED); null while it is open. */
-  settledAt: Time.nullable(),
-  /** Why it is a DEAD_LETTER. */
-  failure: Failure.nullable(),
+  createdAt: Time,
+  /** When it was delivered, dead-lettered or discarded; null: it is open. */
+  finishedAt: Time.nullable(),
 });
 export type CallbackEvent = z.infer<typeof CallbackEvent>;
 
-/** An event with its deliveries, oldest first; at most the last 100. */
-export const CallbackEventDetail = CallbackEvent.extend({ deliveries: z.array(CallbackDelivery).max(100) });
+/** An event with its deliveries, oldest first. */
+export const CallbackEventDetail = CallbackEvent.extend({
+  deliveries: z.array(CallbackDelivery).max(DELIVERIES_SHOWN_MAX),
+});
 export type CallbackEventDetail = z.infer<typeof CallbackEventDetail>;
 
 /** What a list of events is narrowed by. */
