@@ -9,8 +9,8 @@ export type PreparedDatabase = {
 };
 
 /**
- * Makes sure that the database and both roles exist, with these passwords, and returns their URLs. What the owner creates
- * later is open to the app role (rows and sequences only). Names come from our own code and are quoted as identifiers.
+ * Makes sure that the database and both roles exist, with these passwords, and returns their URLs. The app role
+ * may connect and nothing else: the migrations give it its rights. Names come from our own code and are quoted as identifiers.
  * Safe to repeat; not meant for two callers at once.
  */
 export async function prepareDatabase(options: {
@@ -37,19 +37,7 @@ export async function prepareDatabase(options: {
     await admin.end({ timeout: 5 });
   }
   const migrationUrl = withCredentials(adminUrl, database, owner);
-  await grantRows(migrationUrl, app.name);
   return { url: withCredentials(adminUrl, database, app), migrationUrl };
-}
-
-async function grantRows(ownerUrl: string, appRole: string): Promise<void> {
-  const sql = postgres(ownerUrl, { max: 1, onnotice: () => undefined });
-  try {
-    await sql`grant usage on schema public to ${sql(appRole)}`;
-    await sql`alter default privileges grant select, insert, update, delete on tables to ${sql(appRole)}`;
-    await sql`alter default privileges grant usage, select on sequences to ${sql(appRole)}`;
-  } finally {
-    await sql.end({ timeout: 5 });
-  }
 }
 
 function withCredentials(adminUrl: string, database: string, role: { name: string; password: string }): string {
