@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { PoolName } from "./pool-widths.ts";
 
 /** The right to one request in flight. `release` gives it back once; a second call is a bug and throws. */
@@ -52,7 +53,11 @@ export class FifoPool {
         this.#remove(waiter);
         reject(signal?.reason as Error);
       };
-      signal?.addEventListener("abort", leave, { once: true });
+      if (signal !== undefined) {
+        // One deadline over a whole fan-out is normal here; Node would warn of a leak from the eleventh waiter on.
+        setMaxListeners(0, signal);
+        signal.addEventListener("abort", leave, { once: true });
+      }
       this.#append(waiter);
     });
   }
