@@ -18,3 +18,11 @@ export { createSpool, type Spool, SPOOL_MEMORY_BYTES } from "./spool.ts";
 export type { SpoolBody } from "./spool-body.ts";
 export { HEAD_BYTES, type SpooledBody } from "./spooled-body.ts";
 export { StoreUnavailable } from "./store-unavailable.ts";
+export { createLocalStore } from "./local-store.ts";
+export {
+  deriveDownloadKey,
+  type DownloadClaims,
+  signDownloadUrl,
+  type VerifiedDownload,
+  verifyDownloadUrl,
+} from "./download-url.ts";

@@ -44,6 +44,10 @@ export function openSpoolBody(context: SpoolContext): SpoolBody {
   let state: "OPEN" | "ENDED" | "FAILED" = "OPEN";
   let fault: unknown = null;
 
+  function isSpent(): boolean {
+    return state === "FAILED";
+  }
+
   /** Copies what fits, growing the buffer up to its limit; returns how many bytes it took. */
   function take(chunk: Uint8Array): number {
     const wanted = Math.min(used + chunk.byteLength, context.memoryBytesMax);
@@ -135,7 +139,7 @@ export function openSpoolBody(context: SpoolContext): SpoolBody {
         file = null;
       });
       // A discard that came while the last bytes were written wins.
-      if ((state as string) === "FAILED") throw fault;
+      if (isSpent()) throw fault;
       state = "ENDED";
       const content = buffer.subarray(0, used);
       const madePath = path;
