@@ -1,1 +1,10 @@
-export {}
+export * from "./database.ts";
+export * from "./machines/delivery-machine.ts";
+export * from "./machines/job-machine.ts";
+export * from "./migrate.ts";
+export * from "./queries/find-available-blob.ts";
+export * from "./queries/find-next-deadline-ms.ts";
+export * from "./queries/list-due-jobs.ts";
+export type { Actor, AuditEntry } from "./steps/append-audit.ts";
+export type { EndedJob } from "./steps/ended-job.ts";
+export * from "./to-storable-text.ts";

@@ -1,0 +1,159 @@
+import type { Fragment, Sql, Tx } from "../../database.ts";
+
+/** A claimed job: all that a run needs, so that it asks the database nothing. Durations are from the database's clock. */
+export type JobLease = {
+  readonly id: string;
+  readonly token: string;
+  readonly callerId: string;
+  readonly attemptNumber: number;
+  readonly attemptsUsed: number;
+  readonly attemptBudget: number;
+  readonly route: string;
+  readonly isLastRoute: boolean;
+  /** True when the job's last worker was lost. */
+  readonly isSuspect: boolean;
+  readonly target: {
+    readonly url: string;
+    readonly method: "GET" | "HEAD";
+    readonly headers: Readonly<Record<string, string>>;
+  };
+  readonly accept: "SUCCESS_ONLY" | "ANY_RESPONSE";
+  readonly contentTypes: readonly string[] | null;
+  readonly robots: "RESPECT" | "IGNORE";
+  readonly maxBodyBytes: number;
+  readonly leaseMs: number;
+  readonly untilDeadlineMs: number;
+  /** How long the job had been due. */
+  readonly queueMs: number;
+};
+
+type Claim = {
+  readonly transport: "HTTP" | "RENDER";
+  /** 1 to 1000. */
+  readonly slots: number;
+  readonly leaseSeconds: number;
+  /** Only callers after this one are looked at; "" begins the ring. */
+  readonly afterCaller: string;
+  /** SUSPECTS are jobs whose last attempt was lost; a process runs at most one of them. */
+  readonly of: "TRUSTED" | "SUSPECTS";
+  /** At most this many jobs of one caller run at once, over all workers; null for no bound. */
+  readonly callerRunningMax: number | null;
+};
+
+/**
+ * Takes due jobs, up to `slots`, sharing them over the callers that have due jobs (round-robin, then due time, then
+ * deadline): a caller's 50,000 waiting jobs cost another caller nothing, because the ring walks callers by one index
+ * probe each. Counts the attempt and writes number, token, route and time on the job. Never waits for a lock.
+ */
+export async function claimJobs(sql: Sql, claim: Claim): Promise<JobLease[]> {
+  if (claim.callerRunningMax === null) return claimOf(sql, claim, ring(sql, claim), claim.slots);
+  const max = claim.callerRunningMax;
+  return sql.begin(async (tx) => {
+    // One claimer at a time per caller, taken before the statement whose snapshot counts what runs.
+    const callers = await tx<{ caller_id: string }[]>`
+      with recursive ${ring(tx, claim)}
+      select caller_id from chosen where pg_try_advisory_xact_lock(hashtextextended('claim:' || caller_id, 0))`;
+    const given = tx`chosen as materialized (select unnest(${callers.map((row) => row.caller_id)}::text[]) as caller_id)`;
+    return claimOf(tx, claim, given, max);
+  });
+}
+
+/** The ring of callers with a due job, at most one per slot, after `afterCaller` in order. */
+function ring(sql: Tx, claim: Claim): Fragment {
+  const open = openJobs(sql, claim);
+  return sql`
+    callers (caller_id) as (
+      (select j.caller_id from jobs j where ${open} and j.caller_id > ${claim.afterCaller} order by j.caller_id limit 1)
+      union all
+      select (select j.caller_id from jobs j where ${open} and j.caller_id > c.caller_id order by j.caller_id limit 1)
+      from callers c where c.caller_id is not null
+    ),
+    chosen as materialized (
+      select c.caller_id from callers c
+      where c.caller_id is not null
+        and exists (select 1 from jobs j where ${open} and j.caller_id = c.caller_id
+                      and j.due_at <= statement_timestamp() and j.deadline_at > statement_timestamp())
+      limit ${claim.slots}
+    )`;
+}
+
+function openJobs(sql: Tx, claim: Claim): Fragment {
+  return claim.of === "TRUSTED"
+    ? sql`j.transport = ${claim.transport} and j.status = 'QUEUED' and j.suspected_at is null`
+    : sql`j.transport = ${claim.transport} and j.status = 'QUEUED' and j.suspected_at is not null`;
+}
+
+async function claimOf(sql: Tx, claim: Claim, chosen: Fragment, perCallerMax: number): Promise<JobLease[]> {
+  const bounded = claim.callerRunningMax !== null;
+  const room = bounded
+    ? sql`least((select n from share), greatest(${perCallerMax} - (select count(*) from jobs r where r.caller_id = c.caller_id and r.lease_token is not null), 0))`
+    : sql`(select n from share)`;
+  const rows = await sql<ClaimedRow[]>`
+    with recursive ${chosen},
+    share as materialized (select ceil(${claim.slots}::numeric / greatest(count(*), 1))::int as n from chosen),
+    picked as materialized (
+      select p.id from chosen c
+      cross join lateral (
+        select j.id from jobs j
+        where ${openJobs(sql, claim)} and j.caller_id = c.caller_id
+          and j.due_at <= statement_timestamp() and j.deadline_at > statement_timestamp()
+        order by j.due_at, j.deadline_at
+        limit ${room}
+        for update skip locked
+      ) p
+      limit ${claim.slots}
+    )
+    update jobs j
+    set status = 'RUNNING', attempts_used = j.attempts_used + 1, attempt_number = j.attempt_number + 1,
+        lease_token = gen_random_uuid(), lease_until = clock_timestamp() + make_interval(secs => ${claim.leaseSeconds}),
+        attempt_route = j.routes[j.route_index + 1], attempt_started_at = clock_timestamp()
+    from picked
+    where j.id = picked.id and j.status = 'QUEUED' and j.attempts_used < j.attempt_budget
+    returning j.id, j.lease_token, j.caller_id, j.attempt_number, j.attempts_used, j.attempt_budget, j.attempt_route,
+      j.route_index + 1 >= cardinality(j.routes) as is_last_route, j.suspected_at is not null as is_suspect,
+      j.target, j.accept, j.content_types, j.robots, j.max_body_bytes::float8 as max_body_bytes,
+      extract(epoch from j.deadline_at - clock_timestamp())::float8 * 1000 as until_deadline_ms,
+      greatest(extract(epoch from clock_timestamp() - j.due_at)::float8 * 1000, 0) as queue_ms`;
+  return rows.map((row) => toLease(row, claim.leaseSeconds));
+}
+
+type ClaimedRow = {
+  id: string;
+  lease_token: string;
+  caller_id: string;
+  attempt_number: number;
+  attempts_used: number;
+  attempt_budget: number;
+  attempt_route: string;
+  is_last_route: boolean;
+  is_suspect: boolean;
+  target: JobLease["target"];
+  accept: JobLease["accept"];
+  content_types: string[] | null;
+  robots: JobLease["robots"];
+  max_body_bytes: number;
+  until_deadline_ms: number;
+  queue_ms: number;
+};
+
+function toLease(row: ClaimedRow, leaseSeconds: number): JobLease {
+  return {
+    id: row.id,
+    token: row.lease_token,
+    callerId: row.caller_id,
+    attemptNumber: row.attempt_number,
+    attemptsUsed: row.attempts_used,
+    attemptBudget: row.attempt_budget,
+    route: row.attempt_route,
+    isLastRoute: row.is_last_route,
+    isSuspect: row.is_suspect,
+    target: row.target,
+    accept: row.accept,
+    contentTypes: row.content_types,
+    robots: row.robots,
+    maxBodyBytes: row.max_body_bytes,
+    leaseMs: leaseSeconds * 1000,
+    untilDeadlineMs: row.until_deadline_ms,
+    queueMs: row.queue_ms,
+  };
+}

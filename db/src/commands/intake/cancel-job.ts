@@ -1,0 +1,33 @@
+import type { Tx } from "../../database.ts";
+import type { EndedJob } from "../../steps/ended-job.ts";
+import { finishJobs } from "../../steps/finish-jobs.ts";
+
+/**
+ * Cancels a job at once: terminal, its running attempt ended as CANCELLED, its token void. `callerId` null is an
+ * operator, who may cancel any. Returns null when there is nothing to cancel: no such job of that caller, or it is
+ * terminal already.
+ */
+export async function cancelJob(
+  sql: Tx,
+  target: { readonly id: string; readonly callerId: string | null },
+  options: { readonly jobRetentionDays: number },
+): Promise<EndedJob | null> {
+  const [ended] = await sql<EndedJob[]>`
+    with target as materialized (
+      select j.id, j.attempt_number, j.lease_token, j.attempt_route, j.attempt_started_at
+      from jobs j
+      where j.id = ${target.id} and j.finished_at is null and (${target.callerId}::text is null or j.caller_id = ${target.callerId})
+      for update
+    ),
+    cancelled as (
+      insert into attempts (id, job_id, outcome, ordinal, lease_token, route, started_at, finished_at)
+      select uuid_v7(), t.id, 'CANCELLED', t.attempt_number, t.lease_token, t.attempt_route, t.attempt_started_at, clock_timestamp()
+      from target t where t.lease_token is not null
+    ),
+    ended as (
+      select t.id, 'CANCELLED' as status, null::jsonb as result, null::jsonb as failure, null::uuid as artifact_id, 0 as uncounted, 0 as unnumbered from target t
+    ),
+    ${finishJobs(sql, options)}
+    select id, status, event_id as "eventId", event_state as "eventState", caller_id as "callerId" from finished`;
+  return ended ?? null;
+}

@@ -1,0 +1,2 @@
+export * from "./cancel-job.ts";
+export * from "./submit-jobs.ts";

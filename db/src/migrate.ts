@@ -1,0 +1,78 @@
+import { readdir, readFile } from "node:fs/promises";
+import { drizzle } from "drizzle-orm/postgres-js";
+import { migrate as migrateWithDrizzle } from "drizzle-orm/postgres-js/migrator";
+import postgres from "postgres";
+
+/** Where the SQL migrations of this version are. */
+export const MIGRATIONS_FOLDER = new URL("../migrations", import.meta.url).pathname;
+
+/** "keble" in ASCII: the one advisory lock that migrations of this product take. */
+const MIGRATION_LOCK = 0x6b_65_62_6c_65;
+
+/** The database was migrated by a newer version of the product than this one. */
+export class NewerSchemaError extends Error {
+  override readonly name = "NewerSchemaError";
+}
+
+type MigrateOptions = {
+  /** The owner of the schema. */
+  readonly migrationUrl: string;
+  /** The role the services use. Equal users mean that triggers alone guard attempts and audit rows. */
+  readonly appUrl: string;
+};
+
+/**
+ * Brings the schema up to date and gives the app role its rights. Any number may run at once: an advisory lock lets one
+ * work (drizzle's own migrate takes none) and the others find nothing to do. Throws `NewerSchemaError` on a database
+ * of a newer version.
+ */
+export async function migrate({ migrationUrl, appUrl }: MigrateOptions): Promise<{ applied: number }> {
+  const client = postgres(migrationUrl, { max: 1, onnotice: () => {}, connect_timeout: 10 });
+  try {
+    await client`select pg_advisory_lock(${MIGRATION_LOCK})`;
+    const before = await countApplied(client);
+    const known = await countKnown();
+    if (before > known) {
+      throw new NewerSchemaError(`The database has ${before} migrations, this version knows ${known}.`);
+    }
+    await migrateWithDrizzle(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER });
+    await grantAppRole(client, new URL(appUrl).username);
+    return { applied: (await countApplied(client)) - before };
+  } finally {
+    await client.end({ timeout: 5 });
+  }
+}
+
+/** True when the database has exactly the migrations of this version: what a service's readiness asks. */
+export async function isSchemaCurrent(sql: postgres.Sql): Promise<boolean> {
+  return (await countApplied(sql)) === (await countKnown());
+}
+
+async function countApplied(sql: postgres.Sql): Promise<number> {
+  const [found] = await sql<
+    { present: boolean }[]
+  >`select to_regclass('drizzle.__drizzle_migrations') is not null as present`;
+  if (found?.present !== true) return 0;
+  const [row] = await sql<{ count: string | number }[]>`select count(*) as count from drizzle.__drizzle_migrations`;
+  return Number(row?.count ?? 0);
+}
+
+async function countKnown(): Promise<number> {
+  await readdir(MIGRATIONS_FOLDER);
+  const journal = JSON.parse(await readFile(`${MIGRATIONS_FOLDER}/meta/_journal.json`, "utf8")) as {
+    entries: unknown[];
+  };
+  return journal.entries.length;
+}
+
+/** The app role reads and writes rows, but attempts and audit rows only by inserting (deletes of audit: its own clock). */
+async function grantAppRole(sql: postgres.Sql, role: string): Promise<void> {
+  const [owner] = await sql<{ user: string }[]>`select current_user as user`;
+  if (role === "" || role === owner?.user) return;
+  const name = sql(role);
+  await sql`grant usage on schema public, drizzle to ${name}`;
+  await sql`grant select, insert, update, delete on all tables in schema public to ${name}`;
+  await sql`grant select on all tables in schema drizzle to ${name}`;
+  await sql`revoke update, delete, truncate on attempts from ${name}`;
+  await sql`revoke update, truncate on audit_events from ${name}`;
+}

@@ -1,0 +1,28 @@
+import { sql } from "drizzle-orm";
+import { index, jsonb, pgTable, text, uuid } from "drizzle-orm/pg-core";
+import { time } from "./columns.ts";
+
+/** Who did what: appended in the action's own transaction, never changed, leaves only by its own clock (triggers hold it). */
+export const auditEvents = pgTable(
+  "audit_events",
+  {
+    id: uuid("id").primaryKey(),
+    callerId: text("caller_id"),
+    action: text("action").notNull(),
+    /** An API key's id, or `system:<part>`. */
+    actor: text("actor").notNull(),
+    subject: text("subject").notNull(),
+    requestId: text("request_id"),
+    details: jsonb("details").notNull().default({}),
+    occurredAt: time("occurred_at")
+      .notNull()
+      .default(sql`clock_timestamp()`),
+    expiresAt: time("expires_at").notNull(),
+  },
+  (table) => [
+    // the audit's own purge
+    index("audit_events_expires").on(table.expiresAt),
+    // audit reads by subject
+    index("audit_events_subject").on(table.subject, table.id),
+  ],
+);

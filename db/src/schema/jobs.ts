@@ -1,0 +1,112 @@
+import { sql } from "drizzle-orm";
+import { bigint, check, index, integer, jsonb, pgTable, smallint, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
+import { artifacts } from "./artifacts.ts";
+import { callbackEndpoints } from "./callback-endpoints.ts";
+import { bytes, time } from "./columns.ts";
+
+/**
+ * Jobs. What the caller asked for, its budget and its deadline are written once, at submit. A lease is (id,
+ * attempt_number, lease_token, lease_until). `attempts_used` counts against the budget; `attempt_number` numbers the
+ * ledger without gaps and also counts attempts that were handed back.
+ */
+export const jobs = pgTable(
+  "jobs",
+  {
+    id: uuid("id").primaryKey(),
+    callerId: text("caller_id").notNull(),
+    callbackEndpointId: uuid("callback_endpoint_id").references(() => callbackEndpoints.id),
+    artifactId: uuid("artifact_id").references(() => artifacts.id),
+
+    status: text("status").notNull().default("QUEUED"),
+    attemptsUsed: smallint("attempts_used").notNull().default(0),
+    attemptNumber: integer("attempt_number").notNull().default(0),
+    routeIndex: smallint("route_index").notNull().default(0),
+    leaseToken: uuid("lease_token"),
+    attemptRoute: text("attempt_route"),
+
+    idempotencyKey: text("idempotency_key"),
+    requestSha256: bytes("request_sha256").notNull(),
+    target: jsonb("target").notNull(),
+    transport: text("transport").notNull(),
+    routes: text("routes").array().notNull(),
+    freshness: text("freshness").notNull(),
+    accept: text("accept").notNull(),
+    contentTypes: text("content_types").array(),
+    robots: text("robots").notNull(),
+    labels: jsonb("labels").notNull(),
+    attemptBudget: smallint("attempt_budget").notNull(),
+    maxBodyBytes: bigint("max_body_bytes", { mode: "number" }).notNull(),
+    costCapMicros: bigint("cost_cap_micros", { mode: "number" }).notNull(),
+    costMicros: bigint("cost_micros", { mode: "number" }).notNull().default(0),
+    result: jsonb("result"),
+    failure: jsonb("failure"),
+
+    createdAt: time("created_at").notNull(),
+    dueAt: time("due_at").notNull(),
+    deadlineAt: time("deadline_at").notNull(),
+    leaseUntil: time("lease_until"),
+    attemptStartedAt: time("attempt_started_at"),
+    /** Set while the last attempt was lost with its worker: such a job is claimed one at a time per process. */
+    suspectedAt: time("suspected_at"),
+    finishedAt: time("finished_at"),
+    expiresAt: time("expires_at"),
+  },
+  (table) => [
+    // claimJobs: the ring of callers, then each caller's due jobs
+    index("jobs_claim")
+      .on(table.transport, table.callerId, table.dueAt, table.deadlineAt)
+      .where(sql`status = 'QUEUED' and suspected_at is null`),
+    // claimJobs, jobs whose last worker died
+    index("jobs_claim_suspect")
+      .on(table.transport, table.callerId, table.dueAt, table.deadlineAt)
+      .where(sql`status = 'QUEUED' and suspected_at is not null`),
+    // listDueJobs
+    index("jobs_due")
+      .on(table.dueAt)
+      .where(sql`status = 'QUEUED'`),
+    // recoverLeases
+    index("jobs_lease")
+      .on(table.leaseUntil)
+      .where(sql`lease_token is not null`),
+    // claimJobs with a running bound: a caller's running jobs
+    index("jobs_running_caller")
+      .on(table.callerId)
+      .where(sql`lease_token is not null`),
+    // expireJobs
+    index("jobs_deadline")
+      .on(table.deadlineAt)
+      .where(sql`finished_at is null`),
+    // submitJobs: one job per caller and key
+    uniqueIndex("jobs_idempotency")
+      .on(table.callerId, table.idempotencyKey)
+      .where(sql`idempotency_key is not null`),
+    // listJobs of a caller, newest first
+    index("jobs_caller").on(table.callerId, table.id),
+    // listJobs of a caller by an open status; partial indexes keep an update of a running job cheap
+    index("jobs_open")
+      .on(table.callerId, table.id)
+      .where(sql`finished_at is null`),
+    // listJobs by a terminal status, of a caller and of all
+    index("jobs_ended_caller")
+      .on(table.callerId, table.status, table.id)
+      .where(sql`finished_at is not null`),
+    index("jobs_ended")
+      .on(table.status, table.id)
+      .where(sql`finished_at is not null`),
+    // listJobs by label; jobs without labels cost nothing
+    index("jobs_labels")
+      .using("gin", sql`labels jsonb_path_ops`)
+      .where(sql`labels <> '{}'::jsonb`),
+    check("jobs_status", sql`${table.status} in ('QUEUED', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')`),
+    // Lets every fence name the token alone: with the status in the fence the planner was seen to choose the lease index.
+    check("jobs_running", sql`(${table.status} = 'RUNNING') = (${table.leaseToken} is not null)`),
+    check("jobs_lease", sql`(${table.leaseToken} is null) = (${table.leaseUntil} is null)`),
+    check(
+      "jobs_finished",
+      sql`(${table.status} in ('SUCCEEDED', 'FAILED', 'CANCELLED')) = (${table.finishedAt} is not null)`,
+    ),
+    check("jobs_result", sql`(${table.status} = 'SUCCEEDED') = (${table.result} is not null)`),
+    check("jobs_failure", sql`(${table.status} = 'FAILED') = (${table.failure} is not null)`),
+    check("jobs_budget", sql`${table.attemptsUsed} between 0 and ${table.attemptBudget}`),
+  ],
+);
