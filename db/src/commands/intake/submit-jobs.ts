@@ -28,7 +28,7 @@ export type NewJob = {
 
 /** What became of each job of a submit, in order. `REPLAYED` names the job that the key made earlier. */
 export type SubmitVerdict =
-  | { readonly kind: "ACCEPTED"; readonly id: string }
+  | { readonly kind: "ACCEPTED"; readonly id: string; readonly createdAt: Date; readonly deadlineAt: Date }
   | { readonly kind: "REPLAYED"; readonly id: string }
   | { readonly kind: "IDEMPOTENCY_MISMATCH" }
   | { readonly kind: "UNKNOWN_CALLBACK_ENDPOINT" }
@@ -74,9 +74,14 @@ export async function countQueuedJobs(sql: Tx, callerId: string, upTo: number): 
   return row?.count ?? 0;
 }
 
+type InsertedRow = { endpoint_found: boolean } & (
+  | { id: string; created_at: Date; deadline_at: Date }
+  | { id: null; created_at: null; deadline_at: null }
+);
+
 async function insertJobs(sql: Tx, { callerId, jobs }: Submit): Promise<SubmitVerdict[]> {
   const rows = toStorableJson(jobs.map((job, position) => ({ position, ...job })));
-  const inserted = await sql<{ position: number; id: string | null; endpoint_found: boolean }[]>`
+  const inserted = await sql<InsertedRow[]>`
     with input as (
       select * from jsonb_to_recordset(${sql.json(rows)}) as x (
         position int, id uuid, "idempotencyKey" text, "requestSha256" text, target jsonb, transport text, routes text[],
@@ -101,14 +106,16 @@ async function insertJobs(sql: Tx, { callerId, jobs }: Submit): Promise<SubmitVe
       where r.endpoint_found
       order by r.position
       on conflict (caller_id, idempotency_key) where idempotency_key is not null do nothing
-      returning id
+      returning id, created_at, deadline_at
     )
-    select r.position, a.id, r.endpoint_found
+    select r.position, a.id, a.created_at, a.deadline_at, r.endpoint_found
     from resolved r left join accepted a on a.id = r.id
     order by r.position`;
   const earlier = await findEarlierJobs(sql, callerId, jobs, inserted);
   return inserted.map((row, position): SubmitVerdict => {
-    if (row.id !== null) return { kind: "ACCEPTED", id: row.id };
+    if (row.id !== null) {
+      return { kind: "ACCEPTED", id: row.id, createdAt: row.created_at, deadlineAt: row.deadline_at };
+    }
     const job = jobs[position];
     const first = job?.idempotencyKey == null ? undefined : earlier.get(job.idempotencyKey);
     if (first !== undefined) {
