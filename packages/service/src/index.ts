@@ -1,7 +1,17 @@
+export { type ClaimLoop, type ClaimLoopOptions, createClaimLoop } from "./claim-loop.ts";
 export { type Clock, SYSTEM_CLOCK } from "./clock.ts";
 export type { Component } from "./component.ts";
 export { type Container, createContainer } from "./container.ts";
 export { type HealthCheck, type HealthReport, type HealthState, runHealthChecks } from "./health.ts";
+export {
+  createInternalClient,
+  DependencyUnavailable,
+  type InternalCallContext,
+  type UnavailableReason,
+} from "./internal-client.ts";
+export { createInternalServer, type InternalServer } from "./internal-server.ts";
+export { type CallContext, createProcedures, DEADLINE_HEADER, REQUEST_ID_HEADER } from "./internal-trpc.ts";
+export type { AbortReason, Lease, RunControl } from "./lease-keeper.ts";
 export { createLogger, flushLogger, type Logger } from "./logger.ts";
 export { PROCESS_KINDS, type ProcessKind } from "./setting.ts";
 export type { HostPort } from "./setting-parsers.ts";

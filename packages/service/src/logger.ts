@@ -19,9 +19,8 @@ export function createLogger(options: {
 }): Logger {
   return pino(
     {
-      name: options.name,
       level: options.level,
-      base: null,
+      base: { name: options.name },
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       // The walk below serialises errors itself; pino's own would run before it and keep every field of an error.
       serializers: { err: keep, error: keep },
