@@ -10,7 +10,7 @@ import type { Fragment, Tx } from "../database.ts";
  * An event whose type the endpoint filters out is not made. Events of a disabled or deleted endpoint begin as dead
  * letters. A job that ends without an event gets its expiry here; the others get it when the event ends well.
  */
-export function finishJobs(sql: Tx, options: { readonly jobRetentionDays: number }): Fragment {
+export function finishJobs(sql: Tx, options: { readonly jobRetentionMs: number }): Fragment {
   return sql`
     closing as materialized (
       select e.id, e.status, e.result, e.failure, e.artifact_id, e.uncounted, e.unnumbered, j.callback_endpoint_id,
@@ -28,7 +28,7 @@ export function finishJobs(sql: Tx, options: { readonly jobRetentionDays: number
       set status = c.status, result = c.result, failure = c.failure, artifact_id = c.artifact_id,
           finished_at = clock_timestamp(), lease_token = null, lease_until = null, suspected_at = null,
           attempts_used = j.attempts_used - c.uncounted, attempt_number = j.attempt_number - c.unnumbered,
-          expires_at = case when c.wanted then null else clock_timestamp() + make_interval(days => ${options.jobRetentionDays}::int) end
+          expires_at = case when c.wanted then null else clock_timestamp() + make_interval(secs => ${options.jobRetentionMs / 1000}) end
       from closing c
       where j.id = c.id and j.finished_at is null
       returning j.id, j.caller_id, j.status, j.finished_at

@@ -9,7 +9,7 @@ import { finishJobs } from "../../steps/finish-jobs.ts";
  */
 export async function expireJobs(
   sql: Tx,
-  options: { readonly limit: number; readonly abortGraceMs: number; readonly jobRetentionDays: number },
+  options: { readonly limit: number; readonly abortGraceMs: number; readonly jobRetentionMs: number },
 ): Promise<EndedJob[]> {
   return sql<EndedJob[]>`
     with late as materialized (

@@ -10,7 +10,7 @@ import { finishJobs } from "../../steps/finish-jobs.ts";
  */
 export async function recoverLeases(
   sql: Tx,
-  options: { readonly limit: number; readonly jobRetentionDays: number },
+  options: { readonly limit: number; readonly jobRetentionMs: number },
 ): Promise<{ recovered: number; ended: EndedJob[] }> {
   const rows = await sql<{ recovered: number; ended: EndedJob[] | null }[]>`
     with expired as materialized (

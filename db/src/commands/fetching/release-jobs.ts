@@ -12,7 +12,7 @@ import type { HeldLease } from "./renew-leases.ts";
 export async function releaseJobs(
   sql: Tx,
   leases: readonly (HeldLease & { readonly dueInMs: number })[],
-  options: { readonly jobRetentionDays: number },
+  options: { readonly jobRetentionMs: number },
 ): Promise<EndedJob[]> {
   if (leases.length === 0) return [];
   return sql<EndedJob[]>`

@@ -51,7 +51,7 @@ export type SettleVerdict = {
   readonly ended: EndedJob | null;
 };
 
-type SettleOptions = { readonly abortGraceMs: number; readonly jobRetentionDays: number };
+type SettleOptions = { readonly abortGraceMs: number; readonly jobRetentionMs: number };
 
 /**
  * Settles 1 to 50 attempts in one statement, fenced row by row: every dependent row is selected from the jobs whose

@@ -10,7 +10,7 @@ import { finishJobs } from "../../steps/finish-jobs.ts";
 export async function cancelJob(
   sql: Tx,
   target: { readonly id: string; readonly callerId: string | null },
-  options: { readonly jobRetentionDays: number },
+  options: { readonly jobRetentionMs: number },
 ): Promise<EndedJob | null> {
   const [ended] = await sql<EndedJob[]>`
     with target as materialized (

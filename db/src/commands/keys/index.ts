@@ -1,1 +1,2 @@
-export {};
+export * from "./create-api-key.ts";
+export * from "./revoke-api-key.ts";
