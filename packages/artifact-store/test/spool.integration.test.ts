@@ -81,6 +81,37 @@ test("bytes keep their order when a writer does not wait", async () => {
   await spooled.discard();
 });
 
+// Between the end of a disk write and the turn of the next queued chunk the memory has room again.
+test("bytes keep their order when a chunk comes at any step of a disk write that ends", async () => {
+  const chunks = [4096, 100, 100, 100].map((size) => randomBytes(size));
+  const turn = async (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  for (let steps = 0; steps < 24; steps += 1) {
+    const written: Uint8Array[] = [];
+    let endWrite = (): void => undefined;
+    async function write(bytes: Uint8Array): Promise<void> {
+      written.push(Uint8Array.from(bytes));
+      await new Promise<void>((resolve) => {
+        endWrite = resolve;
+      });
+    }
+    const none = async (): Promise<void> => Promise.resolve();
+    const edge: SpoolEdge = { unlink: none, create: async () => Promise.resolve({ write, close: none }) };
+    const { spool } = await openSpool({ memoryBytesMax: 4096, edge });
+    const body = spool.open();
+    const waits = chunks.slice(0, 3).map((chunk) => body.write(chunk));
+    await turn();
+    endWrite();
+    for (let step = 0; step < steps; step += 1) await Promise.resolve();
+    waits.push(body.write(chunks[3]!));
+    await Promise.all(waits);
+    const finished = body.finish();
+    await turn();
+    endWrite();
+    await finished;
+    expect(Buffer.concat(written).equals(Buffer.concat(chunks))).toBe(true);
+  }
+});
+
 test("a write that passes the memory limit asks the writer to wait", async () => {
   const { spool } = await openSpool({ memoryBytesMax: 4096 });
   const body = spool.open();
