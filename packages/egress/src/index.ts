@@ -1,35 +1,3 @@
-export { classifyAddress, isPublicAddress, type AddressClass, type AddressPolicy } from "./policy/classify-address.ts";
-export { parseCidr, type Cidr } from "./policy/cidr.ts";
-export {
-  isAllowedTarget,
-  NO_ALLOWED_TARGETS,
-  parseAllowedTargets,
-  type AllowedTargets,
-  type AllowedTargetsResult,
-} from "./policy/allowed-targets.ts";
-export {
-  isRedirectStatus,
-  nextUrl,
-  type InvalidRedirectReason,
-  type NextUrl,
-  type RejectedRedirectReason,
-} from "./policy/next-url.ts";
-export { ownAddresses } from "./policy/own-addresses.ts";
-export type { Reach } from "./policy/reach.ts";
-export {
-  vetAddresses,
-  VETTED_ADDRESSES_MAX,
-  type AddressReason,
-  type VetAddressesOptions,
-  type VetAddressesResult,
-} from "./policy/vet-addresses.ts";
-export {
-  vetCallbackUrl,
-  type CallbackPolicy,
-  type CallbackUrlReason,
-  type VetCallbackUrlResult,
-} from "./policy/vet-callback-url.ts";
-export { vetUrl, type UrlReason, type VettedUrl, type VetUrlOptions, type VetUrlResult } from "./policy/vet-url.ts";
 export {
   createResolver,
   type DnsFailureKind,
@@ -37,3 +5,35 @@ export {
   type Resolver,
   type ResolverOptions,
 } from "./dns/resolver.ts";
+export {
+  type AllowedTargets,
+  type AllowedTargetsResult,
+  isAllowedTarget,
+  NO_ALLOWED_TARGETS,
+  parseAllowedTargets,
+} from "./policy/allowed-targets.ts";
+export { type Cidr, parseCidr } from "./policy/cidr.ts";
+export { type AddressClass, type AddressPolicy, classifyAddress, isPublicAddress } from "./policy/classify-address.ts";
+export { isRedirectStatus, type NextUrl, nextUrl } from "./policy/next-url.ts";
+export { ownAddresses } from "./policy/own-addresses.ts";
+export type { Reach } from "./policy/reach.ts";
+export { vetAddresses, type VetAddressesOptions, type VetAddressesResult } from "./policy/vet-addresses.ts";
+export {
+  type CallbackPolicy,
+  type CallbackUrlReason,
+  vetCallbackUrl,
+  type VetCallbackUrlResult,
+} from "./policy/vet-callback-url.ts";
+export { type UrlReason, vetUrl, type VettedUrl, type VetUrlOptions, type VetUrlResult } from "./policy/vet-url.ts";
+export type { BodySink } from "./transport/body-stage.ts";
+export {
+  createDirectTransport,
+  DEFAULT_USER_AGENT,
+  type DirectTransport,
+  type DirectTransportOptions,
+} from "./transport/direct-transport.ts";
+export { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./transport/egress-limits.ts";
+export type { FetchOutcome, FetchResponse, FetchTimings } from "./transport/fetch-outcome.ts";
+export type { FetchControl, FetchRequest } from "./transport/fetch-request.ts";
+export type { PinnedClientOverrides } from "./transport/pinned-client.ts";
+export type { Framing, ResponseHeaders } from "./transport/response-head.ts";

@@ -1,0 +1,65 @@
+import type { Resolver } from "../dns/resolver.ts";
+import type { VetUrlOptions } from "../policy/vet-url.ts";
+import type { BodySink } from "./body-stage.ts";
+import { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./egress-limits.ts";
+import { fetchAttempt } from "./fetch-attempt.ts";
+import type { FetchOutcome } from "./fetch-outcome.ts";
+import type { FetchControl, FetchRequest } from "./fetch-request.ts";
+import { createPinnedClient, type PinnedClientOverrides } from "./pinned-client.ts";
+import { createRunningAttempts } from "./running-attempts.ts";
+import { createStop } from "./stop.ts";
+
+/** Fetches from this machine's own addresses. Made once per process; owns its connections. */
+export type DirectTransport = {
+  /**
+   * One attempt: from the first URL through at most five redirects to a final response, whose decoded body goes to `sink`
+   * chunk by chunk. Nothing is written for a response that is not acceptable. Rejects only with faults, the sink's
+   * among them. However it ends, no socket of it stays open but one that may serve again.
+   */
+  fetch(request: FetchRequest, sink: BodySink, control: FetchControl): Promise<FetchOutcome>;
+  /** Waits for running attempts until `deadline` (monotonic milliseconds), then aborts them; closes every connection. */
+  close(deadline: number): Promise<void>;
+  /** Sockets that are being dialled, in use or at rest. */
+  sockets(): number;
+};
+
+/** What a direct transport is made of. */
+export type DirectTransportOptions = {
+  readonly resolver: Resolver;
+  /** What may be fetched; absent means public addresses only. */
+  readonly policy?: VetUrlOptions;
+  readonly limits?: Partial<EgressLimits>;
+  /** Identifies the fetcher to sites, with the product token KebleScraper. */
+  readonly userAgent?: string;
+  readonly clock?: { monotonicMs(): number; wallMs(): number };
+  /** For tests; never from settings. */
+  readonly overrides?: PinnedClientOverrides;
+};
+
+/** The User-Agent of a deployment that set none. */
+export const DEFAULT_USER_AGENT = "KebleScraper/0.1 (self-hosted fetch service)";
+
+const SYSTEM_CLOCK = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
+
+/** A direct transport with a pool of its own. */
+export function createDirectTransport(options: DirectTransportOptions): DirectTransport {
+  const { resolver, policy = {}, clock = SYSTEM_CLOCK, userAgent = DEFAULT_USER_AGENT } = options;
+  const limits: EgressLimits = { ...DEFAULT_EGRESS_LIMITS, ...options.limits };
+  const client = createPinnedClient({ resolver, policy, limits, overrides: options.overrides });
+  const parts = { client, policy, limits, userAgent, clock, route: "DIRECT" };
+  const running = createRunningAttempts(client);
+
+  return {
+    fetch(request, sink, control) {
+      const stop = createStop({
+        signal: control.signal,
+        deadline: request.deadline,
+        limitMs: request.attemptLimitMs,
+        nowMs: clock.monotonicMs(),
+      });
+      return running.track(stop, fetchAttempt(request, sink, stop, parts));
+    },
+    close: (deadline) => running.close(deadline),
+    sockets: () => client.sockets(),
+  };
+}

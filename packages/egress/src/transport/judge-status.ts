@@ -1,0 +1,46 @@
+import { parseHttpDate, parseRetryAfter } from "@keble-scraper/concurrency";
+import { type UpstreamFailure, upstreamFailure } from "@keble-scraper/contract";
+import type { ResponseHead } from "./response-head.ts";
+
+/** What a final status is judged by. `wallMs`: epoch milliseconds, for a Retry-After without a Date beside it. */
+export type StatusRules = {
+  readonly accept: "SUCCESS_ONLY" | "ANY_RESPONSE";
+  /** Whether the final request carried the caller's condition. */
+  readonly isConditional: boolean;
+  readonly wallMs: number;
+};
+
+/** Why a final status is a failure; null when it is an answer. */
+export function judgeStatus(head: ResponseHead, rules: StatusRules): UpstreamFailure | null {
+  const { httpStatus } = head;
+  if (httpStatus === 429) return upstreamFailure("RATE_LIMITED", { httpStatus, ...whenToRetry(head, rules.wallMs) });
+  if (httpStatus >= 500 && httpStatus <= 599) {
+    return upstreamFailure("HTTP_SERVER_ERROR", { httpStatus, ...whenToRetry(head, rules.wallMs) });
+  }
+  if (rules.accept === "ANY_RESPONSE") return null;
+  if (httpStatus >= 200 && httpStatus <= 299) return null;
+  if (httpStatus === 304 && rules.isConditional) return null;
+  if (httpStatus === 404 || httpStatus === 410) return upstreamFailure("NOT_FOUND", { httpStatus });
+  if (httpStatus >= 400 && httpStatus <= 499) return upstreamFailure("HTTP_CLIENT_ERROR", { httpStatus });
+  return upstreamFailure("UNACCEPTABLE_STATUS", { httpStatus });
+}
+
+/** Milliseconds that a response asks us to wait; null when it does not, or not readably. A date is read against its Date. */
+export function readRetryAfterMs(head: ResponseHead, wallMs: number): number | null {
+  const sentAt = parseHttpDate(head.value("date"), wallMs);
+  return parseRetryAfter(head.value("retry-after"), sentAt ?? wallMs);
+}
+
+/** A readable Retry-After makes it RETRY_AT, else RETRY; both on the same route. */
+function whenToRetry(
+  head: ResponseHead,
+  wallMs: number,
+): { readonly disposition: "RETRY" } | { readonly disposition: "RETRY_AT"; readonly retryAt: string } {
+  const waitMs = readRetryAfterMs(head, wallMs);
+  if (waitMs === null) return { disposition: "RETRY" };
+  const retryAtMs = Math.ceil(wallMs) + Math.min(waitMs, RETRY_AFTER_MS_MAX);
+  return { disposition: "RETRY_AT", retryAt: new Date(retryAtMs).toISOString() };
+}
+
+/** The parser knows no cap and reads "inf"; a year is past every deadline and still a date. */
+const RETRY_AFTER_MS_MAX = 366 * 24 * 3_600_000;

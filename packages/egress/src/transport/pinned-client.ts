@@ -1,0 +1,150 @@
+import type { Socket } from "node:net";
+import type { DnsFailureKind, Resolver } from "../dns/resolver.ts";
+import type { AddressPolicy } from "../policy/classify-address.ts";
+import { vetAddresses } from "../policy/vet-addresses.ts";
+import type { VettedUrl } from "../policy/vet-url.ts";
+import { Connection } from "./connection.ts";
+import { connectionKey, type ConnectionScope, createConnectionPool } from "./connection-pool.ts";
+import { createDialer, type DialOverride } from "./dial.ts";
+import type { EgressLimits } from "./egress-limits.ts";
+import {
+  exchange,
+  type ExchangeProgress,
+  type ExchangeRequest,
+  type ExchangeResult,
+  type HeadVerdict,
+} from "./exchange.ts";
+import type { FailureKind } from "./failure-kind.ts";
+import type { ResponseHead } from "./response-head.ts";
+import { type Stop, STOPPED, untilStop } from "./stop.ts";
+
+/** Milliseconds spent so far; null while the phase has not been reached. Several hops add up. */
+export type HopTimings = { dnsMs: number | null; connectMs: number | null };
+
+/** One request to one vetted URL. */
+export type PinnedRequest = {
+  readonly scope: ConnectionScope;
+  readonly url: VettedUrl;
+  readonly request: ExchangeRequest;
+  readonly stop: Stop;
+  readonly progress: ExchangeProgress;
+  readonly timings: HopTimings;
+  readonly onHead: (head: ResponseHead) => HeadVerdict;
+};
+
+/** `REFUSED`: the name leads to an address that may not be dialled; nothing was dialled. `block` is for logs only. */
+export type PinnedResult =
+  | { readonly kind: "DONE"; readonly head: ResponseHead }
+  | { readonly kind: "FAILED"; readonly failure: FailureKind; readonly nativeCode: string | null }
+  | { readonly kind: "REFUSED"; readonly block: string; readonly hint: string | null }
+  | { readonly kind: "STOPPED" };
+
+/** Sends requests over connections to addresses that were vetted for exactly that request. Owns its pool. */
+export type PinnedClient = {
+  request(options: PinnedRequest): Promise<PinnedResult>;
+  /** Sockets that are being dialled, in use or at rest. */
+  sockets(): number;
+  /** Closes what rests and lets nothing rest from here on. */
+  drain(): void;
+  /** Closes every socket. */
+  destroy(): void;
+};
+
+/** Tests send sockets elsewhere and trust other authorities; production has neither. */
+export type PinnedClientOverrides = { readonly dial?: DialOverride; readonly authorities?: readonly string[] };
+
+/** A client with a pool of its own. `policy` judges the answers of names; literals were judged with their URL. */
+export function createPinnedClient(options: {
+  readonly resolver: Resolver;
+  readonly policy: AddressPolicy;
+  readonly limits: EgressLimits;
+  readonly overrides?: PinnedClientOverrides | undefined;
+}): PinnedClient {
+  const { resolver, policy, limits, overrides = {} } = options;
+  const sockets = new Set<Socket>();
+  const pool = createConnectionPool(limits.idleSocketsMax);
+  const dial = createDialer({ sockets, dial: overrides.dial, authorities: overrides.authorities });
+
+  const vet = async ({ url, stop, timings }: PinnedRequest): Promise<VettedHop> => {
+    if (url.name === null) return { ok: true, addresses: url.address === null ? [] : [url.address] };
+    const startedAt = performance.now();
+    const resolved = await untilStop(stop, resolver.resolve(url.name, { signal: stop.signal }));
+    timings.dnsMs = (timings.dnsMs ?? 0) + performance.now() - startedAt;
+    if (resolved === STOPPED) return { ok: false, result: { kind: "STOPPED" } };
+    if (!resolved.ok) {
+      const failure = DNS_KINDS[resolved.kind];
+      return { ok: false, result: { kind: "FAILED", failure, nativeCode: resolved.nativeCode } };
+    }
+    const vetted = vetAddresses(resolved.addresses, { ...policy, reach: url.reach });
+    if (!vetted.ok) return { ok: false, result: { kind: "REFUSED", block: vetted.block, hint: vetted.hint } };
+    return { ok: true, addresses: vetted.addresses.slice(0, limits.addressesMax) };
+  };
+
+  const open = async (hop: PinnedRequest, addresses: readonly string[]): Promise<OpenedHop> => {
+    const { url, stop, timings } = hop;
+    const startedAt = performance.now();
+    const tls = url.protocol === "https:" ? { name: url.name } : null;
+    const dialled = await dial({ addresses, port: url.port, tls }, stop, limits.connectTimeoutMs);
+    timings.connectMs = (timings.connectMs ?? 0) + performance.now() - startedAt;
+    if (dialled.ok) {
+      const key = connectionKey(hop.scope, url, dialled.address);
+      return { ok: true, connection: new Connection(key, dialled.socket, limits) };
+    }
+    if (dialled.kind === "STOPPED") return { ok: false, result: { kind: "STOPPED" } };
+    return { ok: false, result: { kind: "FAILED", failure: dialled.kind, nativeCode: dialled.nativeCode } };
+  };
+
+  const takeIdle = (hop: PinnedRequest, addresses: readonly string[]): Connection | null => {
+    for (const address of addresses) {
+      const connection = pool.take(connectionKey(hop.scope, hop.url, address));
+      if (connection !== null) return connection;
+    }
+    return null;
+  };
+
+  const run = async (hop: PinnedRequest, connection: Connection): Promise<ExchangeResult> => {
+    const result = await exchange({ connection, limits, ...hop });
+    if (result.kind === "DONE" && result.isReusable) pool.put(connection);
+    return result;
+  };
+
+  return {
+    async request(hop) {
+      const vetted = await vet(hop);
+      if (!vetted.ok) return vetted.result;
+      // A resting connection may be gone before it was used; then nothing was sent, and the next one or a new one serves.
+      for (let idle = takeIdle(hop, vetted.addresses); idle !== null; idle = takeIdle(hop, vetted.addresses)) {
+        // oxlint-disable-next-line no-await-in-loop -- the next connection is only taken when this one was gone
+        const result = await run(hop, idle);
+        if (result.kind !== "NOT_SENT") return result;
+      }
+      const opened = await open(hop, vetted.addresses);
+      if (!opened.ok) return opened.result;
+      const result = await run(hop, opened.connection);
+      return result.kind === "NOT_SENT" ? { kind: "FAILED", failure: "EMPTY_RESPONSE", nativeCode: null } : result;
+    },
+    sockets: () => sockets.size,
+    drain() {
+      pool.close();
+    },
+    destroy() {
+      pool.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+type VettedHop =
+  | { readonly ok: true; readonly addresses: readonly string[] }
+  | { readonly ok: false; readonly result: PinnedResult };
+
+type OpenedHop =
+  | { readonly ok: true; readonly connection: Connection }
+  | { readonly ok: false; readonly result: PinnedResult };
+
+const DNS_KINDS: Readonly<Record<DnsFailureKind, FailureKind>> = {
+  dns_not_found: "DNS_NOT_FOUND",
+  dns_no_address: "DNS_NO_ADDRESS",
+  dns_servfail: "DNS_SERVFAIL",
+  dns_timeout: "DNS_TIMEOUT",
+};

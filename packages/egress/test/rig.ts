@@ -1,0 +1,106 @@
+import type { Origin } from "@keble-scraper/testkit";
+import {
+  createDirectTransport,
+  type DirectTransport,
+  type EgressLimits,
+  type FetchOutcome,
+  type FetchRequest,
+} from "../src/index.ts";
+import type { Resolver } from "../src/dns/resolver.ts";
+import { vetUrl, type VettedUrl } from "../src/policy/vet-url.ts";
+
+/** The public address that every test name has, and that the rig's dial sends to the origin. */
+export const PUBLIC_ADDRESS = "93.184.216.34";
+
+/** Short limits, so that timeouts are tested in real time. */
+export const TEST_LIMITS = {
+  connectTimeoutMs: 500,
+  responseTimeoutMs: 500,
+  bodyIdleTimeoutMs: 500,
+} as const satisfies Partial<EgressLimits>;
+
+/** Answers names from a table, else the public address; counts its questions. */
+export function createStubResolver(
+  answers: Readonly<Record<string, readonly string[]>> = {},
+): Resolver & { readonly asked: string[] } {
+  const asked: string[] = [];
+  return {
+    asked,
+    resolve: (name) => {
+      asked.push(name);
+      return Promise.resolve({ ok: true, addresses: answers[name] ?? [PUBLIC_ADDRESS] });
+    },
+  };
+}
+
+export type Rig = AsyncDisposable & {
+  readonly transport: DirectTransport;
+  readonly dialled: string[];
+  get(url: string, overrides?: Partial<FetchRequest>, signal?: AbortSignal): Promise<Fetched>;
+};
+
+/** An outcome with the body that its sink received. */
+export type Fetched = { readonly outcome: FetchOutcome; readonly body: Buffer; readonly writes: number };
+
+export type RigOptions = {
+  readonly resolver?: Resolver;
+  readonly limits?: Partial<EgressLimits>;
+  readonly authorities?: readonly string[];
+  /** Where a vetted address is dialled instead; the default sends all to `origin`. */
+  readonly dial?: (address: string, port: number) => { readonly host: string; readonly port: number };
+};
+
+/** A direct transport whose policy sees public addresses while its sockets go to `origin`. */
+export function createRig(origin: Origin, options: RigOptions = {}): Rig {
+  const dialled: string[] = [];
+  const transport = createDirectTransport({
+    resolver: options.resolver ?? createStubResolver(),
+    limits: { ...TEST_LIMITS, ...options.limits },
+    overrides: {
+      dial(address, port) {
+        dialled.push(address);
+        return options.dial?.(address, port) ?? { host: "127.0.0.1", port: origin.port };
+      },
+      ...(options.authorities === undefined ? {} : { authorities: options.authorities }),
+    },
+  });
+  return {
+    transport,
+    dialled,
+    async get(url, overrides = {}, signal = new AbortController().signal) {
+      const chunks: Buffer[] = [];
+      const sink = {
+        write(chunk: Buffer) {
+          chunks.push(Buffer.from(chunk));
+        },
+      };
+      const outcome = await transport.fetch(toRequest(url, overrides), sink, { signal });
+      return { outcome, body: Buffer.concat(chunks), writes: chunks.length };
+    },
+    async [Symbol.asyncDispose]() {
+      await transport.close(performance.now());
+    },
+  };
+}
+
+export function toRequest(url: string, overrides: Partial<FetchRequest> = {}): FetchRequest {
+  return {
+    url: vetted(url),
+    method: "GET",
+    headers: {},
+    accept: "ANY_RESPONSE",
+    contentTypes: null,
+    maxBodyBytes: 2_000_000,
+    callerId: "caller-a",
+    robots: "IGNORE",
+    deadline: performance.now() + 60_000,
+    attemptLimitMs: 3_000,
+    ...overrides,
+  };
+}
+
+export function vetted(url: string): VettedUrl {
+  const result = vetUrl(url);
+  if (!result.ok) throw new Error(`${url}: ${result.reason}`);
+  return result.url;
+}
