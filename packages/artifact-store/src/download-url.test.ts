@@ -5,11 +5,11 @@ const KEY = deriveDownloadKey("a secret of the deployment");
 const CLAIMS: DownloadClaims = {
   path: `/${"ab".repeat(32)}/0123456789abcdef`,
   auditId: "018f3c2a-7d11-7abc-8def-0123456789ab",
-  expiresAt: 1_800_000_000,
+  expiresAtMs: 1_800_000_000_123,
   contentType: "text/plain; charset=utf-8",
   disposition: `attachment; filename="a b & c=d.txt"; filename*=UTF-8''%e2%82%ac.txt`,
 };
-const BEFORE = CLAIMS.expiresAt * 1000 - 1;
+const BEFORE = CLAIMS.expiresAtMs - 1;
 const URL_ = new URL(signDownloadUrl("http://127.0.0.1:9000", KEY, CLAIMS));
 const TARGET = URL_.pathname + URL_.search;
 const NAMES = [
@@ -74,7 +74,7 @@ test.each([
 
 test("a link is refused from the millisecond of its expiry on, and only then called expired", () => {
   expect(verifyDownloadUrl(KEY, TARGET, BEFORE + 1)).toEqual({ ok: false, reason: "EXPIRED" });
-  const forged = TARGET.replace("1800000000", "1700000000");
+  const forged = TARGET.replace("1800000000123", "1700000000123");
   expect(verifyDownloadUrl(KEY, forged, BEFORE)).toEqual({ ok: false, reason: "BAD_SIGNATURE" });
 });
 

@@ -1,13 +1,13 @@
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 
 /**
- * What a signed download link says. `path` is absolute and already percent-encoded; `expiresAt` is Unix seconds;
+ * What a signed download link says. `path` is absolute and already percent-encoded; `expiresAtMs` is Unix milliseconds;
  * `contentType` and `disposition` are the headers to answer with, visible ASCII.
  */
 export type DownloadClaims = {
   readonly path: string;
   readonly auditId: string;
-  readonly expiresAt: number;
+  readonly expiresAtMs: number;
   readonly contentType: string;
   readonly disposition: string;
 };
@@ -22,7 +22,7 @@ export type VerifiedDownload =
 
 const PARAMETERS = {
   auditId: "x-keble-audit-id",
-  expiresAt: "x-keble-expires",
+  expiresAtMs: "x-keble-expires",
   contentType: "x-keble-content-type",
   disposition: "x-keble-disposition",
 } as const;
@@ -56,23 +56,23 @@ export function verifyDownloadUrl(key: Uint8Array, target: string, nowMs: number
   const [path, query, ...rest] = target.split("?");
   if (path === undefined || query === undefined || rest.length > 0) return { ok: false, reason: "MALFORMED" };
   const parameters = new URLSearchParams(query);
-  const expires = parameters.get(PARAMETERS.expiresAt) ?? "";
-  if (!/^[1-9][0-9]{0,11}$/.test(expires)) return { ok: false, reason: "MALFORMED" };
+  const expires = parameters.get(PARAMETERS.expiresAtMs) ?? "";
+  if (!/^[1-9][0-9]{0,14}$/.test(expires)) return { ok: false, reason: "MALFORMED" };
   const claims: DownloadClaims = {
     path,
     auditId: parameters.get(PARAMETERS.auditId) ?? "",
-    expiresAt: Number(expires),
+    expiresAtMs: Number(expires),
     contentType: parameters.get(PARAMETERS.contentType) ?? "",
     disposition: parameters.get(PARAMETERS.disposition) ?? "",
   };
   if (!isSame(target, signedTarget(key, claims))) return { ok: false, reason: "BAD_SIGNATURE" };
-  return nowMs < claims.expiresAt * 1000 ? { ok: true, claims } : { ok: false, reason: "EXPIRED" };
+  return nowMs < claims.expiresAtMs ? { ok: true, claims } : { ok: false, reason: "EXPIRED" };
 }
 
 function signedTarget(key: Uint8Array, claims: DownloadClaims): string {
   const query = [
     [PARAMETERS.auditId, claims.auditId],
-    [PARAMETERS.expiresAt, String(claims.expiresAt)],
+    [PARAMETERS.expiresAtMs, String(claims.expiresAtMs)],
     [PARAMETERS.contentType, claims.contentType],
     [PARAMETERS.disposition, claims.disposition],
   ]

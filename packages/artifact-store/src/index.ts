@@ -1,4 +1,5 @@
 export {
+export { ARTIFACT_PREFIX, createStore, type StoreSettings } from "./create-store.ts";
   type BinaryKey,
   createGeneration,
   formatBinaryKey,

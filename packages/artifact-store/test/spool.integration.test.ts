@@ -98,11 +98,11 @@ test("bytes keep their order when a chunk comes at any step of a disk write that
     const edge: SpoolEdge = { unlink: none, create: async () => Promise.resolve({ write, close: none }) };
     const { spool } = await openSpool({ memoryBytesMax: 4096, edge });
     const body = spool.open();
-    const waits = chunks.slice(0, 3).map((chunk) => body.write(chunk));
+    const waits = chunks.slice(0, 3).map(async (chunk) => body.write(chunk));
     await turn();
     endWrite();
     for (let step = 0; step < steps; step += 1) await Promise.resolve();
-    waits.push(body.write(chunks[3]!));
+    waits.push(Promise.resolve(body.write(chunks[3]!)));
     await Promise.all(waits);
     const finished = body.finish();
     await turn();
