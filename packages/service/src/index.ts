@@ -1,7 +1,10 @@
+export { type BellListener, createBellListener } from "./bell-listener.ts";
+export { type Bell, BELL_KINDS, type BellKind, createBell, WAITING_MAX } from "./bell.ts";
 export { type ClaimLoop, type ClaimLoopOptions, createClaimLoop } from "./claim-loop.ts";
 export { type Clock, SYSTEM_CLOCK } from "./clock.ts";
 export type { Component } from "./component.ts";
 export { type Container, createContainer } from "./container.ts";
+export { HINT_CHANNELS } from "./hint-channels.ts";
 export { type HealthCheck, type HealthReport, type HealthState, runHealthChecks } from "./health.ts";
 export {
   createInternalClient,
@@ -13,6 +16,7 @@ export { createInternalServer, type InternalServer } from "./internal-server.ts"
 export { type CallContext, createProcedures, DEADLINE_HEADER, REQUEST_ID_HEADER } from "./internal-trpc.ts";
 export type { AbortReason, Lease, RunControl } from "./lease-keeper.ts";
 export { createLogger, flushLogger, type Logger } from "./logger.ts";
+export { createHints, type Hints } from "./hints.ts";
 export { PROCESS_KINDS, type ProcessKind } from "./setting.ts";
 export type { HostPort } from "./setting-parsers.ts";
 export { type Environment, ENVIRONMENTS, type LogLevel, SETTINGS, type SettingName } from "./setting-table.ts";
