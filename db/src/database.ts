@@ -1,5 +1,6 @@
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
+import { isSchemaCurrent } from "./migrate.ts";
 
 /** The command pool: plain postgres.js, whose templates are prepared statements. */
 export type Sql = postgres.Sql;
@@ -8,11 +9,18 @@ export type Tx = postgres.ISql;
 /** A piece of SQL with its parameters. */
 export type Fragment = postgres.PendingQuery<postgres.Row[]>;
 
-/** Both pools of a process. `close` waits for running statements at most `timeoutMs`, then cuts them. */
+/**
+ * Both pools of a process, as a part of its container. `start` connects to nothing; `stop` waits for running statements
+ * until the deadline (on the `performance.now()` scale), then cuts them. `check` is down while Postgres does not answer or
+ * has another schema than this version's.
+ */
 export type Database = {
+  readonly name: "database";
   readonly commands: Sql;
   readonly reads: PostgresJsDatabase;
-  close(timeoutMs: number): Promise<void>;
+  start(): Promise<void>;
+  stop(deadline: number): Promise<void>;
+  check(): Promise<"ok" | "down">;
 };
 
 /**
@@ -58,12 +66,19 @@ export function createDatabase(options: DatabaseOptions): Database {
   });
   // drizzle() changes the client it is given (dates and json pass through), so it gets one of its own.
   const readClient = postgres(options.url, { ...shared, max: options.readConnections, connection: session });
+  let stopping: Promise<void> | null = null;
   return {
+    name: "database",
     commands,
     reads: drizzle(readClient),
-    async close(timeoutMs) {
-      const timeout = timeoutMs / 1000;
-      await Promise.all([commands.end({ timeout }), readClient.end({ timeout })]);
+    start: () => Promise.resolve(),
+    stop(deadline) {
+      const timeout = Math.max(0, deadline - performance.now()) / 1_000;
+      stopping ??= Promise.all([commands.end({ timeout }), readClient.end({ timeout })]).then(() => {});
+      return stopping;
+    },
+    async check() {
+      return (await isSchemaCurrent(commands)) ? "ok" : "down";
     },
   };
 }

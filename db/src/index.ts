@@ -9,6 +9,7 @@ export * from "./queries/find-job.ts";
 export * from "./queries/find-next-deadline-ms.ts";
 export type { JobRow } from "./queries/job-row.ts";
 export * from "./queries/list-api-keys.ts";
+export * from "./queries/has-callback-endpoint.ts";
 export * from "./queries/list-attempts.ts";
 export * from "./queries/list-due-jobs.ts";
 export * from "./queries/list-jobs.ts";

@@ -22,7 +22,7 @@ export async function openTestDatabase(): Promise<
     url: database.url,
     migrationUrl: database.migrationUrl,
     async [Symbol.asyncDispose]() {
-      await pools.close(1_000);
+      await pools.stop(performance.now() + 1_000);
       await database[Symbol.asyncDispose]();
     },
   };

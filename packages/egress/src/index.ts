@@ -15,6 +15,7 @@ export {
 export { type Cidr, parseCidr } from "./policy/cidr.ts";
 export { type AddressClass, type AddressPolicy, classifyAddress, isPublicAddress } from "./policy/classify-address.ts";
 export { isRedirectStatus, type NextUrl, nextUrl } from "./policy/next-url.ts";
+export { allowedTargetsOf } from "./policy/allowed-targets-of.ts";
 export { ownAddresses } from "./policy/own-addresses.ts";
 export type { Reach } from "./policy/reach.ts";
 export { vetAddresses, type VetAddressesOptions, type VetAddressesResult } from "./policy/vet-addresses.ts";

@@ -1,0 +1,21 @@
+import type { Database } from "@keble-scraper/db";
+import type { AllowedTargets } from "@keble-scraper/egress";
+import type { HINT_CHANNELS } from "@keble-scraper/service";
+import type { JobWaits } from "./job-waits.ts";
+import type { QueueMeter } from "./queue-meter.ts";
+import type { RouteCatalogue } from "./route-catalogue.ts";
+
+/** What a procedure of intake may use. */
+export type IntakeContext = {
+  readonly database: Database;
+  readonly routes: RouteCatalogue;
+  readonly queue: QueueMeter;
+  readonly waits: JobWaits;
+  readonly allowedTargets: AllowedTargets;
+  /** The operator's ceiling for `limits.maxBodyBytes`. */
+  readonly bodyBytesMax: number;
+  readonly jobRetentionMs: number;
+  ring(payload: { readonly transport: string; readonly jobId: string }): void;
+  publish(channel: (typeof HINT_CHANNELS)[keyof typeof HINT_CHANNELS], ids: readonly string[]): void;
+  ringCallbacks(eventId: string): void;
+};
