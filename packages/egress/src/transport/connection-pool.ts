@@ -85,7 +85,7 @@ export function createConnectionPool(idleMax: number): ConnectionPool {
     size: () => resting.size,
     close() {
       isClosed = true;
-      for (const connection of [...resting]) {
+      for (const connection of resting) {
         remove(connection);
         connection.destroy();
       }

@@ -46,8 +46,8 @@ export type PinnedClient = {
   sockets(): number;
   /** Closes what rests and lets nothing rest from here on. */
   drain(): void;
-  /** Closes every socket. */
-  destroy(): void;
+  /** Closes every socket; resolves when they are closed. */
+  destroy(): Promise<void>;
 };
 
 /** Tests send sockets elsewhere and trust other authorities; production has neither. */
@@ -127,9 +127,11 @@ export function createPinnedClient(options: {
     drain() {
       pool.close();
     },
-    destroy() {
+    async destroy() {
       pool.close();
+      const closed = [...sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve)));
       for (const socket of sockets) socket.destroy();
+      await Promise.all(closed);
     },
   };
 }

@@ -22,7 +22,7 @@ export function createRunningAttempts(client: PinnedClient): RunningAttempts {
     }, graceMs);
     await Promise.allSettled(running.values());
     clearTimeout(timer);
-    client.destroy();
+    await client.destroy();
   };
 
   return {
