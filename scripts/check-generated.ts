@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { renderSettingsPage } from "@keble-scraper/service";
 import { renderFailuresPage } from "./failures-page.ts";
+import { renderStatesPage } from "./states-page.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
@@ -9,6 +10,7 @@ const ROOT = join(import.meta.dirname, "..");
 const GENERATED: readonly { readonly path: string; readonly render: () => string | Promise<string> }[] = [
   { path: "infra/docs/settings.gen.md", render: renderSettingsPage },
   { path: "infra/docs/failures.gen.md", render: renderFailuresPage },
+  { path: "infra/docs/states.gen.md", render: renderStatesPage },
 ];
 
 await main(process.argv.includes("--write"));
