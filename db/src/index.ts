@@ -1,4 +1,5 @@
 export * from "./database.ts";
+export * from "./is-database-outage.ts";
 export * from "./machines/delivery-machine.ts";
 export * from "./machines/job-machine.ts";
 export * from "./migrate.ts";

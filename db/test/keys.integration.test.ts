@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await database.close(1_000);
+  await database.stop(performance.now() + 1_000);
   await test[Symbol.asyncDispose]();
 });
 

@@ -1,1 +1,2 @@
-export {};
+export * from "./find-artifact.ts";
+export * from "./record-download.ts";

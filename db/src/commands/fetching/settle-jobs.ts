@@ -4,19 +4,20 @@ import type { EndedJob } from "../../steps/ended-job.ts";
 import { finishJobs } from "../../steps/finish-jobs.ts";
 import { toStorableJson } from "../../to-storable-text.ts";
 
-/** Bytes that are durable in the store, or were seen there. Ids are made by the worker. */
-export type StoredBytes = {
+/** Where bytes are: put under ids that the worker made, or seen there, AVAILABLE, so that the put was skipped. */
+export type BytesPlace =
+  | { readonly kind: "PUT"; readonly blobId: string; readonly generation: string }
+  | { readonly kind: "SEEN"; readonly blobId: string };
+
+/** Bytes that are durable in the store, and what the artifact's row says of them. */
+export type StoredBytes = BytesPlace & {
   readonly sha256: string;
   readonly sizeBytes: number;
   readonly artifactId: string;
   readonly contentType: string | null;
   readonly finalUrl: string;
   readonly httpStatus: number;
-} & (
-  | { readonly kind: "PUT"; readonly blobId: string; readonly generation: string }
-  /** The put was skipped because this blob was AVAILABLE. */
-  | { readonly kind: "SEEN"; readonly blobId: string }
-);
+};
 
 /**
  * How an attempt ended. `next` is the worker's reading of the disposition; the database decides whether budget, routes

@@ -1,0 +1,169 @@
+import { createLocalStore, createSpool } from "@keble-scraper/artifact-store";
+import { type EndedJob, createDatabase, findAvailableBlob, isDatabaseOutage } from "@keble-scraper/db";
+import { listHeldTokens, releaseJobs, renewLeases, settleJobs } from "@keble-scraper/db/commands/fetching";
+import { type DirectTransport, allowedTargetsOf, createDirectTransport, createResolver } from "@keble-scraper/egress";
+import {
+  type Clock,
+  type Component,
+  type Container,
+  HINT_CHANNELS,
+  NO_SIGNALS,
+  SYSTEM_CLOCK,
+  type Signals,
+  createBell,
+  createBellListener,
+  createClaimLoop,
+  createContainer,
+  createHints,
+  createLogger,
+} from "@keble-scraper/service";
+import type { FetchingSettings } from "../settings.ts";
+import type { AttemptOutcome } from "./attempt-outcome.ts";
+import { createCancelWatch } from "./cancel-watch.ts";
+import { createClaimNextJobs } from "./claim-next-jobs.ts";
+import type { ClaimedJob } from "./claimed-job.ts";
+import { decideNext } from "./decide-next.ts";
+import { finishAttempt } from "./finish-attempt.ts";
+import { runAttempt } from "./run-attempt.ts";
+import { createSettleLane } from "./settle-lane.ts";
+import { createStoreBody } from "./store-body.ts";
+
+/** What tests may replace: the edges, and the named points. */
+export type FetchWorkerOverrides = {
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly signals?: Signals;
+  readonly transport?: DirectTransport;
+};
+
+/** Four connections serve a worker's claims, renewals and settles (measured). */
+const COMMAND_CONNECTIONS = 4;
+/** Ended runs that wait for their settle without a slot. */
+const UNSETTLED_MAX = 100;
+/** One prefix per deployment's store: objects lie under it. */
+const STORE_PREFIX = "artifacts";
+
+/** A fetch worker: claims HTTP jobs, fetches them, keeps their bytes, settles. Any number may run. */
+export function createFetchWorker(settings: FetchingSettings, overrides: FetchWorkerOverrides = {}): Container {
+  const clock = overrides.clock ?? SYSTEM_CLOCK;
+  const random = overrides.random ?? Math.random;
+  const signals = overrides.signals ?? NO_SIGNALS;
+  const { leaseMs, pollMs, abortGraceMs, drainGraceMs } = settings.timings;
+  const settleOptions = { abortGraceMs, jobRetentionMs: settings.retention.jobMs };
+  const allowedTargets = allowedTargetsOf(settings.fetching.allowedTargets);
+
+  const logger = createLogger({ name: "worker-fetch", level: settings.logLevel });
+  const database = createDatabase({
+    url: settings.database.url,
+    applicationName: "keble-worker-fetch",
+    commandConnections: COMMAND_CONNECTIONS,
+    readConnections: 1,
+    statementTimeoutMs: leaseMs / 4,
+  });
+  const sql = database.commands;
+  const redis = { redisUrl: settings.redis.url, prefix: settings.redis.prefix, logger };
+  const bell = createBell(redis);
+  const hints = createHints(redis);
+  const spool = createSpool({ directory: settings.fetching.spoolDirectory });
+  const store = createLocalStore({ directory: settings.artifacts.store.directory, prefix: STORE_PREFIX });
+  const transport = overrides.transport ?? createTransport(settings);
+  const storeBody = createStoreBody({ store, findBlob: (sha256) => findAvailableBlob(sql, sha256) });
+  const inHand = new Map<string, ClaimedJob>();
+
+  const lane = createSettleLane({
+    settleGroup: (reports) => settleJobs(sql, reports, settleOptions),
+    isBusy: () => loop.running > 0,
+    isOutage: isDatabaseOutage,
+  });
+  const retry = { ...settings.retry, random, wallMs: clock.wallMs };
+  const attemptParts = {
+    transport,
+    spool,
+    storeBody,
+    allowedTargets,
+    attemptLimitMs: settings.fetching.attemptMs,
+    decideNext: (failure: Parameters<typeof decideNext>[0], used: number) => decideNext(failure, used, retry),
+    monotonicMs: clock.monotonicMs,
+  };
+  const finishParts = {
+    lane,
+    storeBody,
+    release: (job: ClaimedJob, dueInMs: number) => releaseJobs(sql, [{ ...job, dueInMs }], settleOptions),
+    onEnded,
+    signals,
+    logger,
+  };
+  const loop = createClaimLoop<ClaimedJob, AttemptOutcome>({
+    name: "fetch",
+    slots: settings.fetching.slots,
+    pollMs,
+    leaseMs,
+    unsettledMax: UNSETTLED_MAX,
+    claim: createClaimNextJobs({
+      sql,
+      leaseSeconds: leaseMs / 1_000,
+      callerRunningMax: settings.callers.runningMax,
+      monotonicMs: clock.monotonicMs,
+    }),
+    renew: (leases) => renewLeases(sql, leases, leaseMs / 1_000),
+    async run(job, control) {
+      inHand.set(job.token, job);
+      try {
+        return await runAttempt(job, control, attemptParts);
+      } finally {
+        inHand.delete(job.token);
+      }
+    },
+    finish: (job, outcome, control) => finishAttempt(job, outcome, control, finishParts),
+    onFault: (job, error) => logger.error({ jobId: job.id, attempt: job.attemptNumber, err: error }, "attempt.faulted"),
+    clock,
+    random,
+    signals,
+    logger,
+  });
+  const listener = createBellListener({ ...redis, kind: "fetch", onRing: () => loop.poke() });
+  const watch = createCancelWatch({
+    running: () => [...inHand.values()],
+    held: (jobs) => listHeldTokens(sql, jobs),
+    abort: (ids) => loop.abort(ids),
+    logger,
+  });
+  hints.subscribe(HINT_CHANNELS.jobsCancelled, (ids) => loop.abort(ids));
+
+  function onEnded(jobs: readonly EndedJob[]): void {
+    if (jobs.length === 0) return;
+    hints.publish(
+      HINT_CHANNELS.jobsEnded,
+      jobs.map((job) => job.id),
+    );
+    const eventId = jobs.find((job) => job.eventState === "PENDING")?.eventId;
+    if (eventId != null) bell.ring("callbacks", { eventId });
+  }
+
+  const pools: Component = {
+    name: "egress",
+    start: () => Promise.resolve(),
+    stop: (deadline) => transport.close(deadline),
+  };
+  return createContainer({
+    name: "worker-fetch",
+    components: [database, store, spool, pools, bell, hints, watch, loop, listener],
+    checks: [database, bell.check, listener.check],
+    logger,
+    drainGraceMs,
+  });
+}
+
+function createTransport(settings: FetchingSettings): DirectTransport {
+  const allowedTargets = allowedTargetsOf(settings.fetching.allowedTargets);
+  return createDirectTransport({
+    resolver: createResolver({ systemNames: allowedTargets.names }),
+    policy: { allowedTargets },
+    limits: {
+      connectTimeoutMs: settings.fetching.connectTimeoutMs,
+      responseTimeoutMs: settings.fetching.responseTimeoutMs,
+      bodyIdleTimeoutMs: settings.fetching.bodyIdleTimeoutMs,
+    },
+    userAgent: settings.fetching.userAgent,
+  });
+}

@@ -1,0 +1,74 @@
+import type { AttemptReport, SettleVerdict } from "@keble-scraper/db/commands/fetching";
+import type { EndedJob } from "@keble-scraper/db";
+import type { Logger, RunControl, Signals } from "@keble-scraper/service";
+import type { AttemptOutcome } from "./attempt-outcome.ts";
+import type { ClaimedJob } from "./claimed-job.ts";
+import type { SettleLane } from "./settle-lane.ts";
+import type { StoreBody } from "./store-body.ts";
+
+/** What finishing may use. */
+export type FinishParts = {
+  readonly lane: SettleLane;
+  readonly storeBody: StoreBody;
+  release(job: ClaimedJob, dueInMs: number): Promise<readonly EndedJob[]>;
+  /** Told after commit of jobs that ended: wakes whoever waits for them. */
+  onEnded(jobs: readonly EndedJob[]): void;
+  readonly signals: Signals;
+  readonly logger: Logger;
+};
+
+/** Writes what became of an attempt, under its fence, and drops the spooled body once that has committed. */
+export async function finishAttempt(
+  job: ClaimedJob,
+  outcome: AttemptOutcome,
+  control: RunControl,
+  parts: FinishParts,
+): Promise<void> {
+  if (outcome.kind === "ABANDONED") return;
+  if (outcome.kind === "RELEASED") {
+    parts.onEnded(await parts.release(job, outcome.dueInMs));
+    return;
+  }
+  try {
+    await parts.signals.reach("settling", job);
+    const verdict = await settle(outcome, control, parts);
+    parts.logger.info(attemptLine(job, outcome.report, verdict), "attempt.ended");
+    if (verdict.ended !== null) parts.onEnded([verdict.ended]);
+  } finally {
+    await outcome.body?.discard();
+  }
+}
+
+/** Bytes that were seen may be deleted before the settle locks them: then they are put, and settled again. */
+async function settle(
+  { report, body }: AttemptOutcome & { kind: "REPORTED" },
+  control: RunControl,
+  parts: FinishParts,
+): Promise<SettleVerdict> {
+  const verdict = await parts.lane.settle(report, control.isTrusted);
+  if (verdict.verdict !== "BYTES_GONE" || body === null || report.bytes === null) return verdict;
+  const { kind: _kind, blobId: _blobId, ...what } = report.bytes;
+  const bytes = { ...what, ...(await parts.storeBody.put(body)) };
+  return parts.lane.settle({ ...report, bytes }, control.isTrusted);
+}
+
+/** One line explains the attempt, from the report that is stored. It holds no URL and no header. */
+function attemptLine(job: ClaimedJob, report: AttemptReport, verdict: SettleVerdict) {
+  const failure: { code?: string; disposition?: string } | null = report.failure;
+  return {
+    jobId: job.id,
+    callerId: job.callerId,
+    attempt: job.attemptNumber,
+    route: job.route,
+    outcome: report.outcome,
+    code: failure?.code ?? null,
+    disposition: failure?.disposition ?? null,
+    httpStatus: report.httpStatus,
+    bodyBytes: report.bodyBytes,
+    wireBytes: report.wireBytes,
+    ...report.timings,
+    waitMs: report.waitMs,
+    verdict: verdict.verdict,
+    ended: verdict.ended?.status ?? null,
+  };
+}

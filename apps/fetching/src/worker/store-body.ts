@@ -1,0 +1,31 @@
+import { type BinaryStore, type SpooledBody, createGeneration } from "@keble-scraper/artifact-store";
+import type { AvailableBlob } from "@keble-scraper/db";
+import type { BytesPlace } from "@keble-scraper/db/commands/fetching";
+import { v7 as uuidv7 } from "uuid";
+
+/** Makes bodies durable before the row that names them commits. */
+export type StoreBody = {
+  /** Puts the body, or skips it when bytes of its hash are AVAILABLE already. Durable once it resolves. */
+  place(body: SpooledBody): Promise<BytesPlace>;
+  /** Puts the body whatever was seen: for a settle that found the seen bytes gone. */
+  put(body: SpooledBody): Promise<BytesPlace>;
+};
+
+/** `findBlob` is asked for every body; the settle checks its answer under a lock. */
+export function createStoreBody(options: {
+  readonly store: BinaryStore;
+  findBlob(sha256: string): Promise<AvailableBlob | null>;
+}): StoreBody {
+  async function put(body: SpooledBody): Promise<BytesPlace> {
+    const generation = createGeneration();
+    await options.store.put(body, { sha256: body.sha256, generation });
+    return { kind: "PUT", blobId: uuidv7(), generation };
+  }
+  return {
+    put,
+    async place(body) {
+      const seen = await options.findBlob(body.sha256);
+      return seen === null ? put(body) : { kind: "SEEN", blobId: seen.id };
+    },
+  };
+}
