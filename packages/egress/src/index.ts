@@ -38,3 +38,16 @@ export type { FetchOutcome, FetchResponse, FetchTimings } from "./transport/fetc
 export type { FetchControl, FetchRequest } from "./transport/fetch-request.ts";
 export type { PinnedClientOverrides } from "./transport/pinned-client.ts";
 export type { Framing, ResponseHeaders } from "./transport/response-head.ts";
+export { isAllowed, parseRobots, ROBOTS_BYTES_MAX, type RobotsRules } from "./robots/parse-robots.ts";
+export {
+  createRobotsGate,
+  robotsUrl,
+  type FetchRobots,
+  type RobotsGate,
+  type RobotsGateOptions,
+  type RobotsResponse,
+  type RobotsVerdict,
+} from "./robots/robots-gate.ts";
+export { detectCharset, type Charset } from "./content/detect-charset.ts";
+export { matchesContentTypes } from "./content/media-type.ts";
+export { SNIFF_BYTES_MAX, sniffType } from "./content/sniff-type.ts";

@@ -1,0 +1,167 @@
+import { type Result, upstreamFailure } from "@keble-scraper/contract";
+import { describe, expect, test } from "vitest";
+import { vetUrl, type VettedUrl } from "../policy/vet-url.ts";
+import { createRobotsGate, type FetchRobots, type RobotsGateOptions, type RobotsResponse } from "./robots-gate.ts";
+
+const never = new AbortController().signal;
+
+function vetted(url: string): VettedUrl {
+  const result = vetUrl(url);
+  if (!result.ok) throw new Error(result.reason);
+  return result.url;
+}
+
+function response(httpStatus: number, text = "", retryAt?: string): Result<RobotsResponse> {
+  const value = { httpStatus, body: Buffer.from(text), ...(retryAt === undefined ? {} : { retryAt }) };
+  return { ok: true, value };
+}
+
+/** A gate over a fetch that gives one answer to all; `fetched` lists the URLs it was asked for. */
+function openGate(answer: Result<RobotsResponse>, options: Partial<RobotsGateOptions> = {}) {
+  const fetched: string[] = [];
+  const fetchRobots: FetchRobots = (url) => {
+    fetched.push(url.href);
+    return Promise.resolve(answer);
+  };
+  const gate = createRobotsGate({ fetchRobots, productToken: "keble-scraper", cacheMaxEntries: 100, ...options });
+  return { fetched, check: (url: string) => gate.check(vetted(url), never) };
+}
+
+/** A gate over a fetch that waits to be answered. */
+function openHeldGate() {
+  const requests: {
+    signal: AbortSignal;
+    answer: (outcome: Result<RobotsResponse>) => void;
+    fail: (error: Error) => void;
+  }[] = [];
+  const fetchRobots: FetchRobots = (_url, signal) =>
+    new Promise((resolve, reject) => {
+      requests.push({ signal, answer: resolve, fail: reject });
+      signal.addEventListener("abort", () => reject(signal.reason as Error));
+    });
+  const gate = createRobotsGate({ fetchRobots, productToken: "keble-scraper", cacheMaxEntries: 100 });
+  return { requests, gate };
+}
+
+describe("verdicts", () => {
+  test("rules are asked for at the origin's robots.txt and decide by path and query", async () => {
+    const { fetched, check } = openGate(response(200, "User-agent: *\nDisallow: /private\nDisallow: /*?x=1"));
+    expect(await check("https://example.com:8443/private/1")).toEqual({ kind: "DISALLOWED" });
+    expect(await check("https://example.com:8443/a?x=1")).toEqual({ kind: "DISALLOWED" });
+    expect(await check("https://example.com:8443/a?x=2")).toEqual({ kind: "ALLOWED" });
+    expect(fetched).toEqual(["https://example.com:8443/robots.txt"]);
+  });
+
+  test.each([204, 302, 304, 400, 401, 403, 404, 410, 451])(
+    "a robots.txt answered by %i forbids nothing",
+    async (status) => {
+      const { check } = openGate(response(status, "User-agent: *\nDisallow: /"));
+      expect(await check("https://example.com/x")).toEqual({ kind: status === 204 ? "DISALLOWED" : "ALLOWED" });
+    },
+  );
+
+  test.each([
+    [500, undefined, "HTTP_SERVER_ERROR", "RETRY"],
+    [503, "2026-11-30T12:00:00.000Z", "HTTP_SERVER_ERROR", "RETRY_AT"],
+    [999, undefined, "HTTP_SERVER_ERROR", "RETRY"],
+    [429, undefined, "RATE_LIMITED", "RETRY"],
+    [429, "2026-11-30T12:00:00.000Z", "RATE_LIMITED", "RETRY_AT"],
+  ])("a robots.txt answered by %i (retry at %s) fails as %s %s", async (status, retryAt, code, disposition) => {
+    const { check } = openGate(response(status, "", retryAt));
+    const verdict = await check("https://example.com/x");
+    expect(verdict).toMatchObject({
+      kind: "FAILED",
+      failure: { kind: "UPSTREAM", origin: "TARGET", code, disposition, httpStatus: status },
+    });
+    expect(verdict.kind === "FAILED" && verdict.failure.retryAt).toBe(retryAt);
+  });
+
+  test("a robots fetch that failed keeps its own code, and is tried again by the next job", async () => {
+    const failure = upstreamFailure("CONNECT_TIMEOUT");
+    const { fetched, check } = openGate({ ok: false, failure });
+    expect(await check("https://example.com/x")).toEqual({ kind: "FAILED", failure });
+    expect(await check("https://example.com/x")).toEqual({ kind: "FAILED", failure });
+    expect(fetched).toHaveLength(2);
+  });
+});
+
+describe("memory", () => {
+  test("each origin has its own rules", async () => {
+    const { fetched, check } = openGate(response(404));
+    for (const url of [
+      "http://example.com/",
+      "https://example.com/",
+      "https://example.com:8443/",
+      "https://example.com/b",
+    ]) {
+      await check(url);
+    }
+    expect(fetched).toHaveLength(3);
+  });
+
+  test("rules are believed for 24 hours at most, whatever the setting", async () => {
+    let nowMs = 1;
+    const { fetched, check } = openGate(response(404), { now: () => nowMs, ttlMs: 7 * 86_400_000 });
+    await check("https://example.com/");
+    nowMs += 86_400_000 - 1;
+    await check("https://example.com/");
+    expect(fetched).toHaveLength(1);
+    nowMs += 2;
+    await check("https://example.com/");
+    expect(fetched).toHaveLength(2);
+  });
+
+  test("the number of origins that are remembered is bounded", async () => {
+    const { fetched, check } = openGate(response(404), { cacheMaxEntries: 2 });
+    for (const host of ["a", "b", "c", "b", "a"]) await check(`https://${host}.example.com/`);
+    expect(fetched.map((url) => url.slice(8, 9))).toEqual(["a", "b", "c", "a"]);
+  });
+});
+
+describe("one request per origin", () => {
+  test("callers at the same time share it", async () => {
+    const { requests, gate } = openHeldGate();
+    const urls = ["/a", "/b", "/c"].map((path) => vetted(`https://example.com${path}`));
+    const verdicts = Promise.all(urls.map((url) => gate.check(url, never)));
+    expect(requests).toHaveLength(1);
+    requests[0]!.answer(response(200, "User-agent: *\nDisallow: /b"));
+    expect((await verdicts).map(({ kind }) => kind)).toEqual(["ALLOWED", "DISALLOWED", "ALLOWED"]);
+  });
+
+  test("one caller's abort ends its own wait only; the last one's ends the request", async () => {
+    const { requests, gate } = openHeldGate();
+    const url = vetted("https://example.com/a");
+    const [first, second] = [new AbortController(), new AbortController()];
+    const early = gate.check(url, first.signal);
+    const late = gate.check(url, second.signal);
+    first.abort(new Error("first"));
+    await expect(early).rejects.toThrow("first");
+    expect(requests[0]!.signal.aborted).toBe(false);
+    second.abort(new Error("second"));
+    await expect(late).rejects.toThrow("second");
+    expect(requests[0]!.signal.aborted).toBe(true);
+    const again = gate.check(url, never);
+    expect(requests).toHaveLength(2);
+    requests[1]!.answer(response(404));
+    expect(await again).toEqual({ kind: "ALLOWED" });
+  });
+
+  test("a fault reaches every caller and leaves nothing behind", async () => {
+    const { requests, gate } = openHeldGate();
+    const url = vetted("https://example.com/a");
+    const both = Promise.allSettled([gate.check(url, never), gate.check(url, never)]);
+    requests[0]!.fail(new Error("bug"));
+    expect((await both).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    const again = gate.check(url, never);
+    requests[1]!.answer(response(404));
+    expect(await again).toEqual({ kind: "ALLOWED" });
+  });
+
+  test("an aborted caller asks for nothing", async () => {
+    const { requests, gate } = openHeldGate();
+    await expect(gate.check(vetted("https://example.com/"), AbortSignal.abort(new Error("late")))).rejects.toThrow(
+      "late",
+    );
+    expect(requests).toHaveLength(0);
+  });
+});
