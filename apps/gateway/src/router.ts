@@ -1,1 +1,46 @@
-export {}
+import { cancelJob } from "./procedures/cancel-job.ts";
+import { checkJob } from "./procedures/check-job.ts";
+import { createApiKey } from "./procedures/create-api-key.ts";
+import { createDownload } from "./procedures/create-download.ts";
+import { deleteCallbackEndpoint } from "./procedures/delete-callback-endpoint.ts";
+import { downloadJobContent } from "./procedures/download-job-content.ts";
+import { getArtifact } from "./procedures/get-artifact.ts";
+import { getCallbackEndpoint } from "./procedures/get-callback-endpoint.ts";
+import { getCallbackEvent } from "./procedures/get-callback-event.ts";
+import { getJob } from "./procedures/get-job.ts";
+import { listApiKeys } from "./procedures/list-api-keys.ts";
+import { listAttempts } from "./procedures/list-attempts.ts";
+import { listCallbackEndpoints } from "./procedures/list-callback-endpoints.ts";
+import { listCallbackEvents } from "./procedures/list-callback-events.ts";
+import { listJobs } from "./procedures/list-jobs.ts";
+import { patchCallbackEndpoint } from "./procedures/patch-callback-endpoint.ts";
+import { registerCallbackEndpoint } from "./procedures/register-callback-endpoint.ts";
+import { revokeApiKey } from "./procedures/revoke-api-key.ts";
+import { submitBatch } from "./procedures/submit-batch.ts";
+import { submitJob } from "./procedures/submit-job.ts";
+import { publicRouter } from "./public-trpc.ts";
+
+/** The public router: one procedure per operation. REST calls the same ones. */
+export const apiRouter = publicRouter({
+  submitJob,
+  submitBatch,
+  checkJob,
+  getJob,
+  listJobs,
+  listAttempts,
+  cancelJob,
+  downloadJobContent,
+  getArtifact,
+  createDownload,
+  registerCallbackEndpoint,
+  listCallbackEndpoints,
+  getCallbackEndpoint,
+  patchCallbackEndpoint,
+  deleteCallbackEndpoint,
+  listCallbackEvents,
+  getCallbackEvent,
+  createApiKey,
+  listApiKeys,
+  revokeApiKey,
+});
+export type ApiRouter = typeof apiRouter;

@@ -19,5 +19,6 @@ export * from "./labels.ts";
 export * from "./page.ts";
 export * from "./principal.ts";
 export * from "./request-headers.ts";
+export * from "./submit-job-request.ts";
 export * from "./submit-job.ts";
 export * from "./time.ts";

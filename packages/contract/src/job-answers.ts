@@ -30,3 +30,7 @@ export type BatchItem = z.infer<typeof BatchItem>;
 /** The answer to a batch, one item for each job sent. */
 export const Batch = z.strictObject({ items: z.array(BatchItem).max(BATCH_JOBS_MAX) });
 export type Batch = z.infer<typeof Batch>;
+
+/** The answer to a submit on the typed face. `replay`: the job was there already, under the same key. */
+export const SubmittedJob = z.strictObject({ job: Job, replay: z.boolean() });
+export type SubmittedJob = z.infer<typeof SubmittedJob>;

@@ -1,0 +1,122 @@
+import { randomUUID } from "node:crypto";
+import { createServer, type Server } from "node:http";
+import type { Duplex } from "node:stream";
+import { getRequestListener } from "@hono/node-server";
+import { localFailure, toErrorEnvelope } from "@keble-scraper/contract";
+import type { Component, Logger } from "@keble-scraper/service";
+
+/** A request's head has this long to arrive, and all of it: a slow sender holds a socket no longer. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+/** How often the two are looked at. */
+const TIMEOUT_CHECK_MS = 1_000;
+/** Longer than the 60 s that load balancers keep a connection for, so that it is they who close it. */
+const KEEP_ALIVE_MS = 65_000;
+/** The largest head, in bytes. */
+const HEAD_BYTES_MAX = 16_384;
+
+/** The public listener. `url` throws before it has started. */
+export type PublicServer = Component & { readonly url: string };
+
+/**
+ * Serves `fetch` at `host`:`port` (0: any free one). What is no HTTP, or comes too slowly, is answered with the envelope
+ * too. `stopping` is called once as the stop begins; requests in flight may end until its deadline, then they are cut.
+ */
+export function createPublicServer(options: {
+  readonly host: string;
+  readonly port: number;
+  readonly fetch: (request: Request) => Response | Promise<Response>;
+  readonly stopping: () => void;
+  readonly logger: Logger;
+}): PublicServer {
+  // Its own error handler sees only what can't be made into a request: no host, no URL.
+  const listener = getRequestListener(options.fetch, { errorHandler: () => malformed() });
+  let server: Server | undefined;
+  let stop: Promise<void> | undefined;
+  return {
+    name: "public-server",
+    get url() {
+      const bound = server?.address();
+      if (typeof bound !== "object" || bound === null) {
+        throw new Error("the gateway is not listening");
+      }
+      return `http://${options.host.includes(":") ? `[${options.host}]` : options.host}:${bound.port}`;
+    },
+    async start(signal) {
+      signal.throwIfAborted();
+      const created = createServer(
+        {
+          headersTimeout: HEADERS_TIMEOUT_MS,
+          requestTimeout: REQUEST_TIMEOUT_MS,
+          connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+          keepAliveTimeout: KEEP_ALIVE_MS,
+          maxHeaderSize: HEAD_BYTES_MAX,
+        },
+        (incoming, outgoing) => void listener(incoming, outgoing),
+      );
+      created.on("clientError", answerClientError);
+      await listen(created, options);
+      server = created;
+      options.logger.info({ url: this.url }, "server.started");
+    },
+    stop(deadline) {
+      stop ??= (options.stopping(), server === undefined ? Promise.resolve() : close(server, deadline));
+      return stop;
+    },
+  };
+}
+
+async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host, port }, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+async function close(server: Server, deadline: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  server.closeIdleConnections();
+  const timer = setTimeout(() => server.closeAllConnections(), Math.max(0, deadline - performance.now()));
+  await closed;
+  clearTimeout(timer);
+}
+
+function malformed(): Response {
+  const requestId = randomUUID();
+  return Response.json(toErrorEnvelope(localFailure("INVALID_REQUEST"), { requestId }), {
+    status: 400,
+    headers: { "x-request-id": requestId, connection: "close" },
+  });
+}
+
+/** The two status lines that say more than 400, by Node's codes. */
+const STATUS_LINES: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
+};
+
+/** Node keeps the answer in progress here; its own handler of these errors reads the same field. */
+type HttpSocket = Duplex & { readonly _httpMessage?: { readonly headersSent: boolean } | null };
+
+function answerClientError(error: Error & { code?: string }, socket: HttpSocket): void {
+  // Nobody is there to read, or bytes of an answer are on their way already.
+  if (!socket.writable || error.code === "ECONNRESET" || socket._httpMessage?.headersSent === true) {
+    socket.destroy();
+    return;
+  }
+  const requestId = randomUUID();
+  const body = JSON.stringify(toErrorEnvelope(localFailure("INVALID_REQUEST"), { requestId }));
+  const head = [
+    `HTTP/1.1 ${STATUS_LINES[error.code ?? ""] ?? "400 Bad Request"}`,
+    "content-type: application/json",
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
+    "connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}

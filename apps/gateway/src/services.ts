@@ -1,0 +1,115 @@
+import type {
+  CancelJobCall,
+  CheckJobAnswer,
+  CheckJobCall,
+  CreateDownloadAnswer,
+  CreateDownloadCall,
+  DeleteEndpointAnswer,
+  DeleteEndpointCall,
+  EndpointAnswer,
+  GetArtifactAnswer,
+  GetArtifactCall,
+  GetEndpointCall,
+  GetEventAnswer,
+  GetEventCall,
+  GetJobCall,
+  JobAnswer,
+  ListAttemptsAnswer,
+  ListAttemptsCall,
+  ListEndpointsAnswer,
+  ListEndpointsCall,
+  ListEventsAnswer,
+  ListEventsCall,
+  ListJobsAnswer,
+  ListJobsCall,
+  PatchEndpointCall,
+  RegisterEndpointAnswer,
+  RegisterEndpointCall,
+  SubmitBatchAnswer,
+  SubmitBatchCall,
+  SubmitJobAnswer,
+  SubmitJobCall,
+} from "@keble-scraper/contract";
+import type { ArtifactsRouter } from "@keble-scraper/artifacts/router";
+import type { IntakeRouter } from "@keble-scraper/intake/router";
+import { createInternalClient } from "@keble-scraper/service";
+import type { AnyRouter } from "@trpc/server";
+import type { GatewaySettings } from "./settings.ts";
+
+/** What goes with a call to a service: the request it is for, its latest moment (epoch ms), and the caller's leaving. */
+export type CallOptions = {
+  readonly context: { readonly requestId: string; readonly deadlineAt: number };
+  readonly signal?: AbortSignal;
+};
+
+type Query<I, O> = { query(input: I, options: CallOptions): Promise<O> };
+type Mutation<I, O> = { mutate(input: I, options: CallOptions): Promise<O> };
+
+/** What the gateway asks of intake. */
+export type IntakeCalls = {
+  readonly submitJob: Mutation<SubmitJobCall, SubmitJobAnswer>;
+  readonly submitBatch: Mutation<SubmitBatchCall, SubmitBatchAnswer>;
+  readonly checkJob: Query<CheckJobCall, CheckJobAnswer>;
+  readonly getJob: Query<GetJobCall, JobAnswer>;
+  readonly listJobs: Query<ListJobsCall, ListJobsAnswer>;
+  readonly listAttempts: Query<ListAttemptsCall, ListAttemptsAnswer>;
+  readonly cancelJob: Mutation<CancelJobCall, JobAnswer>;
+};
+
+/** What the gateway asks of artifacts. */
+export type ArtifactsCalls = {
+  readonly getArtifact: Query<GetArtifactCall, GetArtifactAnswer>;
+  readonly createDownload: Mutation<CreateDownloadCall, CreateDownloadAnswer>;
+};
+
+/** What the gateway asks of callbacks. */
+export type CallbacksCalls = {
+  readonly registerEndpoint: Mutation<RegisterEndpointCall, RegisterEndpointAnswer>;
+  readonly listEndpoints: Query<ListEndpointsCall, ListEndpointsAnswer>;
+  readonly getEndpoint: Query<GetEndpointCall, EndpointAnswer>;
+  readonly patchEndpoint: Mutation<PatchEndpointCall, EndpointAnswer>;
+  readonly deleteEndpoint: Mutation<DeleteEndpointCall, DeleteEndpointAnswer>;
+  readonly listEvents: Query<ListEventsCall, ListEventsAnswer>;
+  readonly getEvent: Query<GetEventCall, GetEventAnswer>;
+};
+
+/** The services behind the gateway. `waiting` is intake too, over connections that a long wait may hold. */
+export type Services = {
+  readonly intake: IntakeCalls;
+  readonly waiting: () => IntakeCalls;
+  readonly artifacts: ArtifactsCalls;
+  readonly callbacks: CallbacksCalls;
+};
+
+/** The longest call: a wait of 60 s and 5 s to answer it. */
+const CALL_MS_MAX = 65_000;
+/** A client holds 64 connections, one call each: so many clients let 256 callers wait, and hinder no call that does not. */
+const WAITING_CLIENTS = 4;
+
+/** Clients of the services behind the gateway. Nothing is connected before the first call. */
+export function openServices(settings: GatewaySettings["internal"]): Services & { close(): Promise<void> } {
+  const open = <R extends AnyRouter>(part: "intake" | "artifacts" | "callbacks") =>
+    createInternalClient<R>({
+      url: settings.urls[part],
+      serviceToken: settings.serviceToken,
+      timeoutMs: CALL_MS_MAX,
+      part,
+    });
+  const intake = open<IntakeRouter>("intake");
+  const artifacts = open<ArtifactsRouter>("artifacts");
+  const callbacks = open<AnyRouter>("callbacks");
+  const waiting = Array.from({ length: WAITING_CLIENTS }, () => open<IntakeRouter>("intake"));
+  let turn = 0;
+  return {
+    intake: intake.client,
+    waiting() {
+      turn = (turn + 1) % waiting.length;
+      return (waiting[turn] ?? intake).client;
+    },
+    artifacts: artifacts.client,
+    callbacks: callbacks.client as unknown as CallbacksCalls,
+    async close() {
+      await Promise.all([intake, artifacts, callbacks, ...waiting].map((client) => client.close()));
+    },
+  };
+}
