@@ -28,8 +28,16 @@ export {
 export { type UrlReason, vetUrl, type VettedUrl, type VetUrlOptions, type VetUrlResult } from "./policy/vet-url.ts";
 export type { BodySink } from "./transport/body-stage.ts";
 export {
+  type CallbackOutcome,
+  type CallbackRequest,
+  type CallbackTransport,
+  type CallbackTransportOptions,
+  createCallbackTransport,
+} from "./transport/callback-transport.ts";
+export {
   createDirectTransport,
   DEFAULT_USER_AGENT,
+  PRODUCT_TOKEN,
   type DirectTransport,
   type DirectTransportOptions,
 } from "./transport/direct-transport.ts";

@@ -1,9 +1,10 @@
+import { SNIFF_BYTES_MAX } from "../content/sniff-type.ts";
 import type { FailureKind } from "./failure-kind.ts";
 
 /** Takes decoded chunks. What it returns is waited for, so a slow one slows the origin down; a throw is a fault. */
 export type BodySink = { write(chunk: Buffer): Promise<void> | void };
 
-/** One step of a body's way: the wire's end feeds the first, the last feeds the sink. Errors it throws are `StageFailure`. */
+/** One step of a body's way: the wire's end feeds the first, the last feeds the sink. It throws `StageFailure`, `EnoughRead`, or a fault. */
 export type BodyStage = {
   /** Resolves when everything made of the chunk was taken by what follows. Never called again before that. */
   write(chunk: Buffer): Promise<void> | void;
@@ -25,35 +26,50 @@ export class StageFailure extends Error {
   }
 }
 
+/** What a stage throws when it wants no more: the rest of the body is not read, and the exchange is done all the same. */
+export class EnoughRead extends Error {
+  override name = "EnoughRead";
+}
+
 /** The last stage: counts decoded bytes, keeps the first ones for sniffing, and hands all to the sink. */
 export type SinkStage = BodyStage & {
   bytes(): number;
-  /** The first decoded bytes, at most `SAMPLE_BYTES_MAX`. */
+  /** The first decoded bytes, at most `SNIFF_BYTES_MAX`. */
   sample(): Buffer;
 };
 
-/** Enough for the deepest signature that is looked for (tar, at 257) and for a charset in an HTML head (first 1,024). */
-export const SAMPLE_BYTES_MAX = 4_100;
-
 /** A stage that lets at most `bytesMax` through to `sink`; the chunk that crosses the line is not passed on. */
 export function createSinkStage(sink: BodySink, bytesMax: number): SinkStage {
+  const sample = createHeadOfBody(SNIFF_BYTES_MAX);
   let total = 0;
-  let sampled = 0;
-  const samples: Buffer[] = [];
   return {
     bytes: () => total,
-    sample: () => Buffer.concat(samples, sampled),
+    sample: sample.read,
     write(chunk) {
       if (total + chunk.length > bytesMax) throw new StageFailure("DECODED_TOO_LARGE");
       total += chunk.length;
-      if (sampled < SAMPLE_BYTES_MAX) {
-        const part = Buffer.from(chunk.subarray(0, SAMPLE_BYTES_MAX - sampled));
-        samples.push(part);
-        sampled += part.length;
-      }
+      sample.add(chunk);
       return sink.write(chunk);
     },
     end() {},
     abandon() {},
+  };
+}
+
+/** The first bytes of a body. */
+export type HeadOfBody = { add(chunk: Buffer): void; read(): Buffer };
+
+/** Copies at most `bytesMax` bytes and forgets the rest. */
+export function createHeadOfBody(bytesMax: number): HeadOfBody {
+  const parts: Buffer[] = [];
+  let kept = 0;
+  return {
+    add(chunk) {
+      if (kept >= bytesMax) return;
+      const part = Buffer.from(chunk.subarray(0, bytesMax - kept));
+      parts.push(part);
+      kept += part.length;
+    },
+    read: () => Buffer.concat(parts, kept),
   };
 }

@@ -1,9 +1,9 @@
 import type { VettedUrl } from "../policy/vet-url.ts";
 import type { Connection, ConnectionOwner } from "./connection.ts";
 
-/** What a socket may be shared by. Only equal keys reuse a connection. */
+/** What a socket may be shared by. A robots.txt is nobody's: its `callerId` is empty. Only equal keys reuse a connection. */
 export type ConnectionScope = {
-  readonly transport: "HTTP" | "CALLBACK";
+  readonly transport: "HTTP" | "ROBOTS" | "CALLBACK";
   readonly route: string;
   readonly callerId: string;
 };

@@ -5,6 +5,8 @@ import { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./egress-limits.ts";
 import { fetchAttempt } from "./fetch-attempt.ts";
 import type { FetchOutcome } from "./fetch-outcome.ts";
 import type { FetchControl, FetchRequest } from "./fetch-request.ts";
+import { createRobotsGate } from "../robots/robots-gate.ts";
+import { createRobotsFetch } from "./robots-fetch.ts";
 import { createPinnedClient, type PinnedClientOverrides } from "./pinned-client.ts";
 import { createRunningAttempts } from "./running-attempts.ts";
 import { createStop } from "./stop.ts";
@@ -36,8 +38,14 @@ export type DirectTransportOptions = {
   readonly overrides?: PinnedClientOverrides;
 };
 
+/** The name that sites' robots.txt address us by. */
+export const PRODUCT_TOKEN = "KebleScraper";
+
 /** The User-Agent of a deployment that set none. */
-export const DEFAULT_USER_AGENT = "KebleScraper/0.1 (self-hosted fetch service)";
+export const DEFAULT_USER_AGENT = `${PRODUCT_TOKEN}/0.1 (self-hosted fetch service)`;
+
+/** Rules of one origin take about a kilobyte. */
+const ROBOTS_ORIGINS_MAX = 10_000;
 
 const SYSTEM_CLOCK = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
 
@@ -46,8 +54,13 @@ export function createDirectTransport(options: DirectTransportOptions): DirectTr
   const { resolver, policy = {}, clock = SYSTEM_CLOCK, userAgent = DEFAULT_USER_AGENT } = options;
   const limits: EgressLimits = { ...DEFAULT_EGRESS_LIMITS, ...options.limits };
   const client = createPinnedClient({ resolver, policy, limits, overrides: options.overrides });
-  const parts = { client, policy, limits, userAgent, clock, route: "DIRECT" };
   const running = createRunningAttempts(client);
+  const parts = { client, policy, limits, userAgent, clock, scope: { transport: "HTTP", route: "DIRECT" } } as const;
+  const robots = createRobotsGate({
+    fetchRobots: createRobotsFetch(parts, running),
+    productToken: PRODUCT_TOKEN,
+    cacheMaxEntries: ROBOTS_ORIGINS_MAX,
+  });
 
   return {
     fetch(request, sink, control) {
@@ -57,7 +70,10 @@ export function createDirectTransport(options: DirectTransportOptions): DirectTr
         limitMs: request.attemptLimitMs,
         nowMs: clock.monotonicMs(),
       });
-      return running.track(stop, fetchAttempt(request, sink, stop, parts));
+      return running.track(
+        stop,
+        fetchAttempt(request, sink, stop, { ...parts, robots: request.robots === "RESPECT" ? robots : null }),
+      );
     },
     close: (deadline) => running.close(deadline),
     sockets: () => client.sockets(),

@@ -1,5 +1,5 @@
 import type { Dispatcher } from "undici";
-import { type BodyStage, StageFailure } from "./body-stage.ts";
+import { type BodyStage, EnoughRead, StageFailure } from "./body-stage.ts";
 import { classifyError, codeOf, type ErrorStage } from "./classify-error.ts";
 import { type Connection, ConnectionGone } from "./connection.ts";
 import { type EgressLimits, headCeilingBytes } from "./egress-limits.ts";
@@ -90,7 +90,9 @@ export function exchange(options: {
     };
     const onStageError = (error: unknown): void => {
       if (error instanceof StageFailure) fail(error.kind, error.nativeCode);
-      else fault(error);
+      else if (error instanceof EnoughRead && progress.head !== null) {
+        finish({ kind: "DONE", head: progress.head, isReusable: false });
+      } else fault(error);
     };
     const stage = (): ErrorStage =>
       progress.head === null ? "HEAD" : progress.head.mayHaveBody && verdict?.do === "READ" ? "BODY" : "NO_BODY";

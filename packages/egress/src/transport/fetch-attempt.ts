@@ -7,12 +7,17 @@ import type { ExchangeProgress, HeadVerdict } from "./exchange.ts";
 import { type FailureKind, toUpstreamFailure } from "./failure-kind.ts";
 import type { FetchOutcome, FetchResponse, FetchTimings } from "./fetch-outcome.ts";
 import type { FetchRequest } from "./fetch-request.ts";
+import { detectCharset } from "../content/detect-charset.ts";
+import { matchesContentTypes } from "../content/media-type.ts";
+import { sniffType } from "../content/sniff-type.ts";
+import type { RobotsGate } from "../robots/robots-gate.ts";
 import { judgeStatus } from "./judge-status.ts";
+import type { ConnectionScope } from "./connection-pool.ts";
 import type { HopTimings, PinnedClient } from "./pinned-client.ts";
 import { planRead } from "./read-verdict.ts";
 import { isConditional, toRequestHeaders } from "./request-headers.ts";
 import type { ResponseHead } from "./response-head.ts";
-import type { Stop } from "./stop.ts";
+import { type Stop, STOPPED, untilStop } from "./stop.ts";
 
 /** What an attempt is made of. */
 export type AttemptParts = {
@@ -21,7 +26,9 @@ export type AttemptParts = {
   readonly limits: EgressLimits;
   readonly userAgent: string;
   readonly clock: { monotonicMs(): number; wallMs(): number };
-  readonly route: string;
+  readonly scope: Omit<ConnectionScope, "callerId">;
+  /** Asked about every URL of a chain; null: robots.txt has no say. */
+  readonly robots: RobotsGate | null;
 };
 
 type AnyFailure = UpstreamFailure | LocalFailure;
@@ -88,18 +95,33 @@ export async function fetchAttempt(
       wallMs: clock.wallMs(),
     });
     if (failure !== null) return skip({ kind: "FAIL", failure });
+    if (request.contentTypes !== null && !matchesContentTypes(head.value("content-type"), request.contentTypes)) {
+      const unwanted = toUpstreamFailure("UNWANTED_CONTENT_TYPE", { httpStatus: head.httpStatus });
+      return skip({ kind: "FAIL", failure: unwanted });
+    }
     const plan = planRead(head, sink, request.maxBodyBytes, limits);
     ({ body } = plan);
     return { decision: { kind: "ANSWER", body }, verdict: plan.verdict };
   };
 
   for (;;) {
+    if (parts.robots !== null) {
+      // oxlint-disable-next-line no-await-in-loop -- one hop names the next
+      const verdict = await untilStop(stop, parts.robots.check(url, stop.signal));
+      if (verdict === STOPPED) return stopped();
+      if (verdict.kind === "DISALLOWED") return failWith(localFailure("ROBOTS_DISALLOWED"));
+      if (verdict.kind === "FAILED") {
+        return redirects.length > 0 && verdict.failure.code === "TARGET_FORBIDDEN"
+          ? failAs("REDIRECT_REJECTED", null)
+          : failWith(verdict.failure);
+      }
+    }
     let decision: HopDecision | null = null;
     progress.head = null;
     progress.wireBytes = 0;
     // oxlint-disable-next-line no-await-in-loop -- one hop names the next
     const result = await client.request({
-      scope: { transport: "HTTP", route: parts.route, callerId: request.callerId },
+      scope: { ...parts.scope, callerId: request.callerId },
       url,
       request: { method: request.method, target: url.target, headers: toRequestHeaders(url, headers, parts.userAgent) },
       stop,
@@ -124,7 +146,7 @@ export async function fetchAttempt(
       return {
         ok: true,
         ...evidence(),
-        response: toResponse(result.head, url, redirects, made.body, progress.wireBytes),
+        response: await toResponse(result.head, url, redirects, made.body, progress.wireBytes),
       };
     }
     redirects.push({ url: url.href, httpStatus: result.head.httpStatus });
@@ -153,20 +175,22 @@ function decideRedirect(
   return followed >= limits.redirectsMax ? fail("REDIRECT_LIMIT") : next;
 }
 
-function toResponse(
+async function toResponse(
   head: ResponseHead,
   url: VettedUrl,
   redirects: FetchResponse["redirects"],
   body: SinkStage | null,
   wireBytes: number,
-): FetchResponse {
+): Promise<FetchResponse> {
+  const declared = head.value("content-type");
+  const sample = body?.sample() ?? Buffer.alloc(0);
   return {
     httpStatus: head.httpStatus,
     finalUrl: url.href,
     redirects,
     headers: head.headers,
-    contentType: { declared: head.value("content-type"), sniffed: null },
-    charset: { declared: null, detected: null },
+    contentType: { declared, sniffed: await sniffType(sample, declared) },
+    charset: detectCharset(sample, declared),
     framing: head.framing,
     bodyBytes: body?.bytes() ?? 0,
     wireBytes,

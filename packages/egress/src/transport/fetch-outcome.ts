@@ -16,7 +16,7 @@ export type FetchResponse = {
   /** The URLs that answered with a followed redirect, in order. */
   readonly redirects: readonly { readonly url: string; readonly httpStatus: number }[];
   readonly headers: ResponseHeaders;
-  /** `declared`: the header's value. `sniffed`: the media type that the first bytes show; null when they show none. */
+  /** `declared`: the header's value. `sniffed`: what the first bytes are; null for an empty body. */
   readonly contentType: { readonly declared: string | null; readonly sniffed: string | null };
   readonly charset: { readonly declared: string | null; readonly detected: string | null };
   /** With `CLOSE`, a cut body cannot be told from a whole one. */

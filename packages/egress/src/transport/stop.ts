@@ -18,8 +18,8 @@ export type Stop = {
 export const STOPPED = Symbol("stopped");
 export type Stopped = typeof STOPPED;
 
-/** Longer waits overflow Node's timers; no attempt lasts that long. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
+/** Milliseconds, 24 days: longer waits overflow Node's timers; no attempt lasts that long. */
+export const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /**
  * A stop that fires at `deadline` (monotonic milliseconds), `limitMs` from now, or when `signal` aborts. One timer and one

@@ -1,0 +1,47 @@
+import { failed, ok } from "@keble-scraper/contract";
+import { ROBOTS_BYTES_MAX } from "../robots/parse-robots.ts";
+import type { FetchRobots } from "../robots/robots-gate.ts";
+import { createHeadOfBody, EnoughRead } from "./body-stage.ts";
+import { type AttemptParts, fetchAttempt } from "./fetch-attempt.ts";
+import type { RunningAttempts } from "./running-attempts.ts";
+import { createStop } from "./stop.ts";
+
+/** One robots.txt may take this long; attempts that wait for it have limits of their own. */
+const ROBOTS_LIMIT_MS = 30_000;
+
+/** A file that declares itself larger is no robots.txt; up to here the rules are what its first 500 KiB say. */
+const DECLARED_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Fetches robots.txt under the policy and limits of any target, without asking robots.txt, and reads no further than its rules count. */
+export function createRobotsFetch(parts: Omit<AttemptParts, "robots">, running: RunningAttempts): FetchRobots {
+  return async (url, signal) => {
+    const deadline = parts.clock.monotonicMs() + ROBOTS_LIMIT_MS;
+    const head = createHeadOfBody(ROBOTS_BYTES_MAX + 1);
+    let readBytes = 0;
+    const sink = {
+      write(chunk: Buffer) {
+        head.add(chunk);
+        readBytes += chunk.length;
+        if (readBytes > ROBOTS_BYTES_MAX) throw new EnoughRead();
+      },
+    };
+    const stop = createStop({ signal, deadline, limitMs: ROBOTS_LIMIT_MS + 1, nowMs: parts.clock.monotonicMs() });
+    const request = {
+      url,
+      method: "GET",
+      headers: { accept: "text/plain,*/*;q=0.8" },
+      accept: "ANY_RESPONSE",
+      contentTypes: null,
+      maxBodyBytes: DECLARED_BYTES_MAX,
+      callerId: "",
+      robots: "IGNORE",
+      deadline,
+      attemptLimitMs: ROBOTS_LIMIT_MS,
+    } as const;
+    const robotsParts = { ...parts, scope: { ...parts.scope, transport: "ROBOTS" }, robots: null } as const;
+    const outcome = await running.track(stop, fetchAttempt(request, sink, stop, robotsParts));
+    if (outcome.ok) return ok({ httpStatus: outcome.response.httpStatus, body: head.read() });
+    if (outcome.aborted) throw new Error("the robots.txt is not wanted any more");
+    return failed(outcome.failure);
+  };
+}
