@@ -1,1 +1,86 @@
-export {}
+import { createStore, deriveDownloadKey } from "@keble-scraper/artifact-store";
+import { createDatabase } from "@keble-scraper/db";
+import {
+  type Clock,
+  type Container,
+  createContainer,
+  createInternalServer,
+  createLogger,
+  type HealthCheck,
+  type Logger,
+  SYSTEM_CLOCK,
+} from "@keble-scraper/service";
+import type { ArtifactsContext } from "./context.ts";
+import { createDownloadServer } from "./downloads/download-server.ts";
+import { artifactsRouter } from "./router.ts";
+import type { ArtifactsSettings } from "./settings.ts";
+
+/** What may be replaced: the clock, and where log lines go. */
+export type ArtifactsOverrides = { readonly clock?: Clock; readonly logger?: Logger };
+
+/** Where a started service answers: other processes at `url`, downloads of the local store at `downloadsUrl`. */
+export type Artifacts = Container & { readonly url: string; readonly downloadsUrl: string };
+
+const COMMAND_CONNECTIONS = 4;
+const READ_CONNECTIONS = 4;
+const STATEMENT_TIMEOUT_MS = 10_000;
+/** No writer makes this key: a look-up of it asks the store and finds nothing. */
+const PROBE_KEY = { sha256: "0".repeat(64), generation: "0".repeat(16) };
+
+/** The artifacts service: records, audited downloads, and the download server of the local store. */
+export function createArtifacts(settings: ArtifactsSettings, overrides: ArtifactsOverrides = {}): Artifacts {
+  const clock = overrides.clock ?? SYSTEM_CLOCK;
+  const logger = overrides.logger ?? createLogger({ name: "artifacts", level: settings.logLevel });
+  const store = createStore(settings.artifacts.store);
+  const database = createDatabase({
+    url: settings.database.url,
+    applicationName: "keble-artifacts",
+    commandConnections: COMMAND_CONNECTIONS,
+    readConnections: READ_CONNECTIONS,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  const downloads = createDownloadServer({
+    baseUrl: settings.artifacts.store.baseUrl,
+    signingKey: deriveDownloadKey(settings.secretKey),
+    store,
+    clock,
+    logger,
+  });
+  const checks: readonly HealthCheck[] = [
+    database,
+    { name: "artifact-store", check: async () => store.head(PROBE_KEY).then(() => "ok") },
+  ];
+  const context: ArtifactsContext = {
+    database,
+    store,
+    signDownload: (request) => downloads.sign(request),
+    downloadUrlMs: settings.artifacts.downloadUrlMs,
+    clock,
+  };
+  const server = createInternalServer({
+    name: "artifacts",
+    host: settings.internal.host,
+    port: settings.internal.ports.artifacts,
+    router: artifactsRouter,
+    context,
+    serviceToken: settings.internal.serviceToken,
+    checks,
+    logger,
+  });
+  const container = createContainer({
+    name: "artifacts",
+    components: [database, store, downloads, server],
+    checks,
+    logger,
+    drainGraceMs: settings.timings.drainGraceMs,
+  });
+  return {
+    ...container,
+    get url() {
+      return server.url;
+    },
+    get downloadsUrl() {
+      return downloads.url;
+    },
+  };
+}

@@ -1,1 +1,9 @@
-export {}
+import { router } from "./context.ts";
+import { createDownload } from "./procedures/create-download.ts";
+import { getArtifact } from "./procedures/get-artifact.ts";
+
+/** What other services may ask of artifacts. */
+export const artifactsRouter = router({ getArtifact, createDownload });
+
+/** The router's type, for clients. */
+export type ArtifactsRouter = typeof artifactsRouter;
