@@ -1,29 +1,27 @@
+import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
+import { LocalServerError } from "./local-server-error.ts";
+
+/** Below the ranges that systems take outgoing ports from (Linux 32768, macOS 49152): a server that restarts finds its port free. */
+const PORTS = { from: 20_000, count: 12_000, tries: 100 };
 
 /**
  * A TCP port of 127.0.0.1 that was free a moment ago. Nothing reserves it: a server that gets it may still find it
  * taken, so a caller that starts one tries again with another.
  */
-export function findFreePort(): Promise<number> {
-  return listenOnce(0);
+export async function findFreePort(): Promise<number> {
+  for (let tries = 0; tries < PORTS.tries; tries++) {
+    const port = PORTS.from + randomInt(PORTS.count);
+    if (await isPortFree(port)) return port;
+  }
+  throw new LocalServerError("PORT_TAKEN", `No free port was found from ${PORTS.from} to ${PORTS.from + PORTS.count}`);
 }
 
 /** Whether 127.0.0.1:`port` can be listened on now. */
 export function isPortFree(port: number): Promise<boolean> {
-  return listenOnce(port).then(
-    () => true,
-    () => false,
-  );
-}
-
-function listenOnce(port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
+  return new Promise((resolve) => {
     const server = createServer();
-    server.once("error", reject);
-    server.listen({ port, host: "127.0.0.1", exclusive: true }, () => {
-      const address = server.address();
-      const bound = typeof address === "object" && address !== null ? address.port : port;
-      server.close(() => resolve(bound));
-    });
+    server.once("error", () => resolve(false));
+    server.listen({ port, host: "127.0.0.1", exclusive: true }, () => server.close(() => resolve(true)));
   });
 }

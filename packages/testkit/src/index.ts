@@ -10,3 +10,5 @@ export type { OriginRequest } from "./origin/origin-request.ts";
 export { bytes, bytesThenEnd, ORDINARY_PAGES, page, redirect, stall } from "./origin/pages.ts";
 export { type Origin, type OriginOptions, startOrigin } from "./origin/start-origin.ts";
 export { readTestAuthority, readTlsFixture, type TlsFixture, type TlsFixtureName } from "./origin/tls-fixtures.ts";
+export { type ApiAnswer, type ApiJob, createStackApi, type StackApi } from "./stack/stack-api.ts";
+export { type Stack, type StackOptions, startStack } from "./stack/start-stack.ts";

@@ -1,0 +1,148 @@
+import { type ApiKey, CreateApiKey, SCOPES } from "@keble-scraper/contract";
+import { createDatabase, type Database, listApiKeys } from "@keble-scraper/db";
+import { createApiKey, revokeApiKey } from "@keble-scraper/db/commands/keys";
+import { type Command, Option } from "commander";
+import type { CliContext } from "../cli-context.ts";
+import { CliError } from "../cli-error.ts";
+import { readSettings, UNREAD_SETTINGS } from "../read-settings.ts";
+
+/** Who the audit names for what an operator does at the command line. */
+const BY_CLI = { actor: "system:cli", requestId: null } as const;
+const PAGE = 200;
+const STATEMENT_TIMEOUT_MS = 10_000;
+const CLOSE_WITHIN_MS = 1_000;
+
+type CreateOptions = {
+  readonly name: string;
+  readonly caller?: string;
+  readonly scope?: readonly string[];
+  readonly expires?: string;
+};
+
+/** Adds `keys bootstrap | create | list | revoke`: they work on the database itself and need no running service. */
+export function addKeysCommands(program: Command, context: CliContext): void {
+  const keys = program.command("keys").description("Make, list and revoke API keys, straight in the database");
+  keys
+    .command("bootstrap")
+    .description("Make the first operator key of a deployment; refused while one is in use")
+    .option("--name <name>", "the key's name", "bootstrap")
+    .action((options: { name: string }) =>
+      onDatabase(context, (database) => bootstrap(context, database, options.name)),
+    );
+  keys
+    .command("create")
+    .description("Make a service key for a caller, or an operator key; the secret is shown once")
+    .requiredOption("--name <name>", "the key's name")
+    .option("--caller <id>", "the caller a service key belongs to; without it, an operator key")
+    .addOption(new Option("--scope <scopes...>", "what a service key may do").choices(SCOPES))
+    .option("--expires <time>", "when it expires, RFC 3339; without it, never")
+    .action((options: CreateOptions) => onDatabase(context, (database) => create(context, database, options)));
+  keys
+    .command("list")
+    .description("List all keys, newest first, revoked and expired ones too")
+    .action(() => onDatabase(context, (database) => list(context, database)));
+  keys
+    .command("revoke")
+    .description("Revoke a key")
+    .argument("<id>", "the key's id")
+    .action((id: string) => onDatabase(context, (database) => revoke(context, database, id)));
+}
+
+/**
+ * The first operator key of a deployment, made unless one is in use. Returns its secret, which is nowhere else.
+ */
+export async function bootstrapOperatorKey(database: Database, name: string): Promise<string> {
+  for await (const key of allKeys(database)) {
+    if (key.kind === "OPERATOR" && isInUse(key)) {
+      throw new CliError(
+        "USAGE",
+        `There is an operator key already: ${key.name} (${key.id}). Make others with \`keys create\`.`,
+      );
+    }
+  }
+  return (await createOperatorKey(database, name)).secret;
+}
+
+/** An operator key, whether or not there are others. */
+export function createOperatorKey(database: Database, name: string): Promise<ApiKey & { secret: string }> {
+  return createApiKey(
+    database.commands,
+    { name, kind: "OPERATOR", callerId: null, scopes: [], expiresAt: null },
+    BY_CLI,
+  );
+}
+
+/** Opens the database for one piece of work of this program, and closes it after it. */
+export async function withDatabase<T>(url: string, work: (database: Database) => Promise<T>): Promise<T> {
+  const database = createDatabase({
+    url,
+    applicationName: "keble-scraper-cli",
+    commandConnections: 1,
+    readConnections: 1,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  try {
+    return await work(database);
+  } finally {
+    await database.stop(performance.now() + CLOSE_WITHIN_MS);
+  }
+}
+
+async function bootstrap(context: CliContext, database: Database, name: string): Promise<void> {
+  const secret = await bootstrapOperatorKey(database, CreateApiKey.shape.name.parse(name));
+  context.print(secret);
+}
+
+async function create(context: CliContext, database: Database, options: CreateOptions): Promise<void> {
+  const parsed = CreateApiKey.safeParse({
+    name: options.name,
+    kind: options.caller === undefined ? "OPERATOR" : "SERVICE",
+    callerId: options.caller,
+    scopes: options.scope ?? [],
+    expiresAt: options.expires,
+  });
+  if (!parsed.success) {
+    throw new CliError(
+      "USAGE",
+      parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("\n"),
+    );
+  }
+  const { name, kind, callerId, scopes, expiresAt } = parsed.data;
+  const key = await createApiKey(
+    database.commands,
+    { name, kind, callerId: callerId ?? null, scopes, expiresAt: expiresAt === undefined ? null : new Date(expiresAt) },
+    BY_CLI,
+  );
+  context.print(JSON.stringify(key, null, 2));
+}
+
+async function list(context: CliContext, database: Database): Promise<void> {
+  for await (const key of allKeys(database)) context.print(JSON.stringify(key));
+}
+
+async function revoke(context: CliContext, database: Database, id: string): Promise<void> {
+  if (!/^[0-9a-f-]{36}$/i.test(id)) throw new CliError("USAGE", "That is not the id of a key");
+  const revoked = await revokeApiKey(database.commands, id, BY_CLI);
+  if (!revoked.ok) throw new CliError("USAGE", "There is no key with this id");
+  context.print(JSON.stringify(revoked.value, null, 2));
+}
+
+async function* allKeys(database: Database): AsyncGenerator<ApiKey> {
+  let afterId: string | null = null;
+  for (;;) {
+    const page: { items: readonly ApiKey[] } = await listApiKeys(database.reads, { limit: PAGE, afterId });
+    yield* page.items;
+    const last = page.items.at(-1);
+    if (last === undefined || page.items.length < PAGE) return;
+    afterId = last.id;
+  }
+}
+
+function isInUse(key: ApiKey): boolean {
+  return key.revokedAt === null && (key.expiresAt === null || Date.parse(key.expiresAt) > Date.now());
+}
+
+/** The work of a command line, on the database that the settings name. */
+function onDatabase(context: CliContext, work: (database: Database) => Promise<void>): Promise<void> {
+  return withDatabase(readSettings(context, { base: UNREAD_SETTINGS }).database.url, work);
+}

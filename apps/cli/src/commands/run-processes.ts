@@ -1,0 +1,53 @@
+import { type Container, SERVICE_NAMES, type ServiceName, type Settings } from "@keble-scraper/service";
+import type { CliContext } from "../cli-context.ts";
+import { type ProcessKind, PROCESSES } from "../process-table.ts";
+import { readSettings } from "../read-settings.ts";
+
+/**
+ * Runs process kinds in this process until it is told to end, then drains them. They start in the order given; the
+ * gateway stops first, the others after it, at the same time. A kind that can't start stops those that did and fails.
+ */
+export async function runProcesses(context: CliContext, kinds: readonly ProcessKind[]): Promise<void> {
+  const given = readSettings(context);
+  const settings = kinds.length > 1 ? withPortsOfUrls(given) : given;
+  const containers = await Promise.all(kinds.map((kind) => PROCESSES[kind].create(settings)));
+  const doors = containers.filter((_, i) => kinds[i] === "gateway");
+  const others = containers.filter((container) => !doors.includes(container));
+  const stopAll = async () => {
+    await Promise.all(doors.map((container) => container.stop()));
+    await Promise.all(others.map((container) => container.stop()));
+  };
+  try {
+    // A stop during the start ends the start.
+    await Promise.race([startAll(containers), untilAborted(context.stop)]);
+    if (!context.stop.aborted) context.ready();
+    await untilAborted(context.stop);
+  } finally {
+    await stopAll();
+  }
+}
+
+async function startAll(containers: readonly Container[]): Promise<void> {
+  for (const container of containers) await container.start();
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** Services that share a process each listen on the loopback port that their own URL names. */
+function withPortsOfUrls(settings: Settings): Settings {
+  const ports = Object.fromEntries(SERVICE_NAMES.map((name) => [name, portOf(settings.internal.urls[name])]));
+  return {
+    ...settings,
+    internal: { ...settings.internal, host: "127.0.0.1", ports: ports as Record<ServiceName, number> },
+  };
+}
+
+function portOf(url: string): number {
+  const { port, protocol } = new URL(url);
+  return port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
+}

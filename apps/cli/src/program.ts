@@ -1,0 +1,76 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import type { CliContext } from "./cli-context.ts";
+import { addKeysCommands } from "./commands/keys.ts";
+import { runMigrate } from "./commands/migrate.ts";
+import { runProcesses } from "./commands/run-processes.ts";
+import { runUp } from "./commands/up.ts";
+import { isProcessKind, PROCESSES, type ProcessKind } from "./process-table.ts";
+import { PROCESS_MODES, type ProcessMode } from "./stack/stack-plan.ts";
+
+const FETCH_WORKERS_MAX = 32;
+const WORKERS = { fetch: "worker-fetch", callbacks: "worker-callbacks", maintenance: "worker-maintenance" } as const;
+
+/** The command line of `keble-scraper`. Parsing it runs the command; a refused one throws CommanderError. */
+export function createProgram(context: CliContext): Command {
+  const program = new Command("keble-scraper")
+    .description("Fetches public web resources under a policy that is a hard contract.")
+    .addHelpText(
+      "after",
+      "\nEvery command but `up` requires SCRAPER_ENVIRONMENT; the settings page lists all settings.",
+    )
+    .exitOverride()
+    .showHelpAfterError()
+    .configureOutput({ writeOut: (text) => context.print(text.trimEnd()) });
+
+  program
+    .command("up")
+    .description(
+      "Start everything on this machine: Postgres, Redis, every service and worker; run a first job; stay up until Ctrl-C",
+    )
+    .addOption(new Option("--processes <mode>", "how many processes").choices(PROCESS_MODES).default("compact"))
+    .option("--fetch-workers <n>", `fetch workers, 1 to ${FETCH_WORKERS_MAX}`, parseWorkers, 1)
+    .option("--no-demo", "do not run the first job")
+    .action((options: { processes: ProcessMode; fetchWorkers: number; demo: boolean }) =>
+      runUp(context, {
+        mode: options.processes,
+        fetchWorkers: options.fetchWorkers,
+        demo: options.demo ? "RUN" : "SKIP",
+      }),
+    );
+
+  for (const kind of ["gateway", "intake", "fetching", "artifacts", "callbacks", "retention", "beat"] as const) {
+    program
+      .command(kind)
+      .description(PROCESSES[kind].help)
+      .action(() => runProcesses(context, [kind]));
+  }
+  const worker = program.command("worker").description("Run one kind of worker");
+  for (const [name, kind] of Object.entries(WORKERS)) {
+    worker
+      .command(name)
+      .description(PROCESSES[kind].help)
+      .action(() => runProcesses(context, [kind]));
+  }
+  program
+    .command("together", { hidden: true })
+    .description("Run several kinds in one process (what `up --processes=compact` does)")
+    .argument("<kinds...>", "process kinds", parseKinds)
+    .action((kinds: readonly ProcessKind[]) => runProcesses(context, kinds));
+  program
+    .command("migrate")
+    .description("Bring the database to this version's schema and give the services' role its rights; safe to repeat")
+    .action(() => runMigrate(context));
+  addKeysCommands(program, context);
+  return program;
+}
+
+function parseWorkers(text: string): number {
+  const count = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (count < 1 || count > FETCH_WORKERS_MAX) throw new InvalidArgumentError(`It must be 1 to ${FETCH_WORKERS_MAX}.`);
+  return count;
+}
+
+function parseKinds(text: string, before: readonly ProcessKind[] | undefined): readonly ProcessKind[] {
+  if (!isProcessKind(text)) throw new InvalidArgumentError("There is no such kind.");
+  return [...(before ?? []), text];
+}
