@@ -1,4 +1,4 @@
-import { createLocalStore, createSpool } from "@keble-scraper/artifact-store";
+import { createSpool, createStore } from "@keble-scraper/artifact-store";
 import { type EndedJob, createDatabase, findAvailableBlob, isDatabaseOutage } from "@keble-scraper/db";
 import { listHeldTokens, releaseJobs, renewLeases, settleJobs } from "@keble-scraper/db/commands/fetching";
 import { type DirectTransport, allowedTargetsOf, createDirectTransport, createResolver } from "@keble-scraper/egress";
@@ -40,8 +40,6 @@ export type FetchWorkerOverrides = {
 const COMMAND_CONNECTIONS = 4;
 /** Ended runs that wait for their settle without a slot. */
 const UNSETTLED_MAX = 100;
-/** One prefix per deployment's store: objects lie under it. */
-const STORE_PREFIX = "artifacts";
 
 /** A fetch worker: claims HTTP jobs, fetches them, keeps their bytes, settles. Any number may run. */
 export function createFetchWorker(settings: FetchingSettings, overrides: FetchWorkerOverrides = {}): Container {
@@ -65,9 +63,13 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
   const bell = createBell(redis);
   const hints = createHints(redis);
   const spool = createSpool({ directory: settings.fetching.spoolDirectory });
-  const store = createLocalStore({ directory: settings.artifacts.store.directory, prefix: STORE_PREFIX });
+  const store = createStore(settings.artifacts.store);
   const transport = overrides.transport ?? createTransport(settings);
-  const storeBody = createStoreBody({ store, findBlob: (sha256) => findAvailableBlob(sql, sha256) });
+  const storeBody = createStoreBody({
+    store,
+    findBlob: (sha256) => findAvailableBlob(sql, sha256),
+    isOutage: isDatabaseOutage,
+  });
   const inHand = new Map<string, ClaimedJob>();
 
   const lane = createSettleLane({

@@ -32,6 +32,7 @@ export async function finishAttempt(
   try {
     await parts.signals.reach("settling", job);
     const verdict = await settle(outcome, control, parts);
+    await parts.signals.reach("settled", verdict);
     parts.logger.info(attemptLine(job, outcome.report, verdict), "attempt.ended");
     if (verdict.ended !== null) parts.onEnded([verdict.ended]);
   } finally {

@@ -11,10 +11,11 @@ export type StoreBody = {
   put(body: SpooledBody): Promise<BytesPlace>;
 };
 
-/** `findBlob` is asked for every body; the settle checks its answer under a lock. */
+/** `findBlob` is asked for every body; the settle checks its answer under a lock. While it can't be asked, bodies are put. */
 export function createStoreBody(options: {
   readonly store: BinaryStore;
   findBlob(sha256: string): Promise<AvailableBlob | null>;
+  isOutage(error: unknown): boolean;
 }): StoreBody {
   async function put(body: SpooledBody): Promise<BytesPlace> {
     const generation = createGeneration();
@@ -24,7 +25,10 @@ export function createStoreBody(options: {
   return {
     put,
     async place(body) {
-      const seen = await options.findBlob(body.sha256);
+      const seen = await options.findBlob(body.sha256).catch((error: unknown) => {
+        if (options.isOutage(error)) return null;
+        throw error;
+      });
       return seen === null ? put(body) : { kind: "SEEN", blobId: seen.id };
     },
   };

@@ -1,0 +1,294 @@
+import type { Principal } from "@keble-scraper/contract";
+import { createDatabase, migrate } from "@keble-scraper/db";
+import { claimJobs, settleJobs } from "@keble-scraper/db/commands/fetching";
+import { countQueuedJobs } from "@keble-scraper/db/commands/intake";
+import { NO_ALLOWED_TARGETS } from "@keble-scraper/egress";
+import { createTestDatabase } from "@keble-scraper/testkit";
+import { afterAll, beforeEach, expect, test } from "vitest";
+import type { IntakeContext } from "../src/context.ts";
+import { createJobWaits } from "../src/job-waits.ts";
+import { createQueueMeter } from "../src/queue-meter.ts";
+import { intakeRouter } from "../src/router.ts";
+
+const testDatabase = await createTestDatabase({ migrate });
+const database = createDatabase({
+  url: testDatabase.url,
+  applicationName: "test",
+  commandConnections: 8,
+  readConnections: 4,
+  statementTimeoutMs: 20_000,
+});
+const rung: { transport: string; jobId: string }[] = [];
+const published: { channel: string; ids: readonly string[] }[] = [];
+const QUEUED_MAX = 10;
+
+function callerOf() {
+  const context: IntakeContext = {
+    database,
+    waits: createJobWaits(),
+    routes: {
+      list: () =>
+        Promise.resolve([
+          { route: "DIRECT", available: true },
+          { route: "RESIDENTIAL", available: false, reason: "not configured" },
+        ]),
+    },
+    queue: createQueueMeter({
+      queuedMax: QUEUED_MAX,
+      count: (callerId, upTo) => countQueuedJobs(database.commands, callerId, upTo),
+      monotonicMs: () => performance.now(),
+    }),
+    allowedTargets: NO_ALLOWED_TARGETS,
+    bodyBytesMax: 100_000_000,
+    jobRetentionMs: 1_000_000,
+    ring: (payload) => rung.push(payload),
+    publish: (channel, ids) => published.push({ channel, ids }),
+    ringCallbacks: () => undefined,
+  };
+  return intakeRouter.createCaller({
+    ...context,
+    requestId: "test",
+    deadlineAt: Date.now() + 30_000,
+    signal: new AbortController().signal,
+    logger: { error: () => undefined } as never,
+  });
+}
+
+function service(callerId = "acme"): Principal {
+  return { keyId: crypto.randomUUID(), kind: "SERVICE", callerId, scopes: ["jobs:read", "jobs:write"] };
+}
+const operator: Principal = { keyId: crypto.randomUUID(), kind: "OPERATOR", callerId: null, scopes: [] };
+const body = { target: { url: "https://shop.example.com/p/1" } };
+
+beforeEach(async () => {
+  rung.length = 0;
+  published.length = 0;
+  await database.commands`truncate jobs cascade`.catch(async () => {
+    await database.commands`update jobs set status = 'CANCELLED', lease_token = null, lease_until = null, finished_at = clock_timestamp() where finished_at is null`;
+  });
+});
+afterAll(async () => {
+  await database.stop(performance.now() + 1_000);
+  await testDatabase[Symbol.asyncDispose]();
+});
+
+async function jobCount(): Promise<number> {
+  const [row] = await database.commands<{ count: number }[]>`select count(*)::int as count from jobs`;
+  return row?.count ?? 0;
+}
+
+test("a submit answers the job with every default and rings once after it", async () => {
+  const answer = await callerOf().submitJob({ principal: service(), body });
+  expect(answer).toMatchObject({
+    ok: true,
+    value: {
+      replay: false,
+      job: {
+        callerId: "acme",
+        status: "QUEUED",
+        target: { url: "https://shop.example.com/p/1", method: "GET", headers: {} },
+        routes: ["DIRECT"],
+        limits: { attemptBudget: 3, attemptsUsed: 0, maxBodyBytes: 10_485_760, costMicros: 0 },
+        result: null,
+        callback: null,
+      },
+    },
+  });
+  expect(rung).toHaveLength(1);
+});
+
+test("the answer to a submit is what a read of the job says", async () => {
+  const caller = callerOf();
+  const submitted = await caller.submitJob({ principal: service(), body: { ...body, labels: { batch: "1" } } });
+  if (!submitted.ok) throw new Error("refused");
+  const read = await caller.getJob({ principal: service(), id: submitted.value.job.id });
+  expect(read).toEqual({ ok: true, value: submitted.value.job });
+});
+
+test("J7 the same key and body is the first job again; key order does not matter, a default written out does", async () => {
+  const caller = callerOf();
+  const submit = (sent: unknown) => caller.submitJob({ principal: service(), body: sent, idempotencyKey: "k" });
+  const first = await submit({ target: { url: "https://shop.example.com/a", method: "GET" } });
+  const again = await submit({ target: { method: "GET", url: "https://shop.example.com/a" } });
+  const other = await submit({ target: { url: "https://shop.example.com/a" } });
+  if (!first.ok || !again.ok) throw new Error("refused");
+  expect(again.value).toEqual({ job: first.value.job, replay: true });
+  expect(other).toMatchObject({ ok: false, failure: { code: "IDEMPOTENCY_MISMATCH" } });
+  const elsewhere = await caller.submitJob({ principal: service("other"), body, idempotencyKey: "k" });
+  expect(elsewhere).toMatchObject({ ok: true, value: { replay: false } });
+});
+
+test("a bad item of a batch harms no other, and every good one is accepted", async () => {
+  const answer = await callerOf().submitBatch({
+    principal: service(),
+    jobs: [
+      body,
+      { target: { url: "http://127.0.0.1/" } },
+      { nonsense: true },
+      { ...body, idempotencyKey: "" },
+      { ...body, idempotencyKey: "b" },
+      "text",
+    ],
+  });
+  if (!answer.ok) throw new Error("refused");
+  const seen = answer.value.items.map((item) => ("job" in item ? "job" : item.error.code));
+  expect(seen).toEqual(["job", "TARGET_FORBIDDEN", "INVALID_REQUEST", "INVALID_REQUEST", "job", "INVALID_REQUEST"]);
+  expect(rung).toHaveLength(1);
+});
+
+test("J9 a full queue answers QUEUE_FULL with a time, a batch as a whole, and accepts nothing", async () => {
+  const caller = callerOf();
+  const batch = (count: number) =>
+    caller.submitBatch({ principal: service("full"), jobs: Array.from({ length: count }, () => body) });
+  expect((await batch(QUEUED_MAX)).ok).toBe(true);
+  const before = await jobCount();
+  const refused = await batch(2);
+  expect(refused).toMatchObject({ ok: false, failure: { code: "QUEUE_FULL", disposition: "RETRY_AT" } });
+  expect(refused.ok ? null : refused.failure.retryAt).toMatch(/Z$/);
+  expect(await caller.submitJob({ principal: service("full"), body })).toMatchObject({
+    failure: { code: "QUEUE_FULL" },
+  });
+  expect(await jobCount()).toBe(before);
+  expect((await caller.submitJob({ principal: service("free"), body })).ok).toBe(true);
+});
+
+test("J9 forty submits at once never pass the bound", async () => {
+  const callers = [callerOf(), callerOf()];
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, index) => callers[index % 2]!.submitJob({ principal: service("burst"), body })),
+  );
+  expect(answers.filter((answer) => answer.ok)).toHaveLength(QUEUED_MAX);
+});
+
+const REFUSED: [string, object, string, string][] = [
+  ["a private target", { target: { url: "http://169.254.169.254/" } }, "TARGET_FORBIDDEN", ""],
+  ["a very long target", { target: { url: `https://example.com/${"a".repeat(10_000)}` } }, "TARGET_FORBIDDEN", ""],
+  ["rendering", { ...body, transport: "RENDER" }, "NOT_SUPPORTED", "transport"],
+  ["a capture", { ...body, capture: "PDF" }, "NOT_SUPPORTED", "capture"],
+  ["egress wishes", { ...body, egress: { country: "us" } }, "NOT_SUPPORTED", "egress"],
+  ["a stored answer", { ...body, freshness: "ONE_HOUR" }, "NOT_SUPPORTED", "freshness"],
+  ["money", { ...body, limits: { costCapMicros: 1 } }, "NOT_SUPPORTED", "limits.costCapMicros"],
+  ["a route that is not configured", { ...body, routes: ["DIRECT", "RESIDENTIAL"] }, "ROUTE_UNAVAILABLE", "routes.1"],
+  ["an unknown callback", { ...body, callback: { endpoint: "nobody" } }, "UNKNOWN_CALLBACK_ENDPOINT", ""],
+  ["an unknown field", { ...body, extra: 1 }, "INVALID_REQUEST", "extra"],
+  [
+    "a body over the ceiling",
+    { ...body, limits: { maxBodyBytes: 200_000_000 } },
+    "INVALID_REQUEST",
+    "limits.maxBodyBytes",
+  ],
+];
+test.each(REFUSED)("%s is refused with its code and changes nothing", async (_what, sent, code, path) => {
+  const before = await jobCount();
+  const caller = callerOf();
+  const answer = await caller.submitJob({ principal: service(), body: sent });
+  expect(answer).toMatchObject({ ok: false, failure: { kind: "LOCAL", code } });
+  if (path !== "" && !answer.ok) expect(answer.failure.details?.[0]?.path).toBe(path);
+  const check = await caller.checkJob({ principal: service(), body: sent });
+  expect(check).toMatchObject(
+    code === "INVALID_REQUEST" ? { ok: false } : { ok: true, value: { allowed: false, error: { code } } },
+  );
+  expect(await jobCount()).toBe(before);
+  expect(rung).toHaveLength(0);
+});
+
+test("a refused route names those that are available", async () => {
+  const answer = await callerOf().submitJob({ principal: service(), body: { ...body, routes: ["RESIDENTIAL"] } });
+  expect(answer.ok ? "" : answer.failure.details?.[0]?.message).toContain("DIRECT");
+});
+
+test("an operator submits nothing, reads all and cancels all; a service sees only its own", async () => {
+  const caller = callerOf();
+  expect(await caller.submitJob({ principal: operator, body })).toMatchObject({ failure: { code: "FORBIDDEN" } });
+  const mine = await caller.submitJob({ principal: service("acme"), body });
+  if (!mine.ok) throw new Error("refused");
+  const { id } = mine.value.job;
+  const foreign = service("other");
+  expect(await caller.getJob({ principal: foreign, id })).toMatchObject({ failure: { code: "NOT_FOUND" } });
+  expect(await caller.listAttempts({ principal: foreign, id, query: { limit: 50 } })).toMatchObject({ ok: false });
+  expect(await caller.cancelJob({ principal: foreign, id })).toMatchObject({ failure: { code: "NOT_FOUND" } });
+  expect(await caller.getJob({ principal: operator, id })).toMatchObject({ ok: true, value: { status: "QUEUED" } });
+  expect(await caller.cancelJob({ principal: operator, id })).toMatchObject({ value: { status: "CANCELLED" } });
+  expect(published.flatMap((hint) => hint.ids)).toContain(id);
+  const again = await caller.cancelJob({ principal: service("acme"), id });
+  expect(again).toMatchObject({ ok: true, value: { status: "CANCELLED" } });
+});
+
+test("a list pages through every job once, newest first, and narrows by status and label", async () => {
+  const caller = callerOf();
+  const principal = service("pages");
+  for (let index = 0; index < 5; index += 1) {
+    await caller.submitJob({ principal, body: { ...body, labels: { n: String(index % 2) } } });
+  }
+  const seen: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await caller.listJobs({
+      principal,
+      query: cursor === undefined ? { limit: 2 } : { limit: 2, cursor },
+    });
+    if (!page.ok) throw new Error("refused");
+    seen.push(...page.value.items.map((job) => job.id));
+    cursor = page.value.nextCursor ?? undefined;
+  } while (cursor !== undefined);
+  expect(seen).toHaveLength(5);
+  expect(seen).toEqual(seen.toSorted().toReversed());
+  const even = await caller.listJobs({ principal, query: { limit: 50, label: "n:0" } });
+  expect(even.ok ? even.value.items : []).toHaveLength(3);
+  const failedOnes = await caller.listJobs({ principal, query: { limit: 50, status: "FAILED" } });
+  expect(failedOnes.ok ? failedOnes.value.items : [1]).toHaveLength(0);
+  expect(await caller.listJobs({ principal, query: { limit: 50, cursor: "bm90LWEtY3Vyc29y" } })).toMatchObject({
+    ok: false,
+    failure: { code: "INVALID_REQUEST", details: [{ path: "cursor" }] },
+  });
+});
+
+test("a wait answers as soon as the job is terminal, without a hint, and otherwise with its current state", async () => {
+  const caller = callerOf();
+  const waiting = caller.submitJob({ principal: service("waiter"), body, waitSeconds: 10 });
+  let lease;
+  do {
+    [lease] = await claimJobs(database.commands, {
+      transport: "HTTP",
+      slots: 1,
+      leaseSeconds: 60,
+      afterCaller: "",
+      of: "TRUSTED",
+      callerRunningMax: null,
+    });
+  } while (lease === undefined);
+  await settleJobs(
+    database.commands,
+    [
+      {
+        id: lease.id,
+        token: lease.token,
+        attemptId: crypto.randomUUID(),
+        outcome: "SUCCEEDED",
+        httpStatus: 204,
+        failure: null,
+        retryAfterMs: null,
+        bodyBytes: 0,
+        wireBytes: 0,
+        timings: {},
+        result: {
+          httpStatus: 204,
+          finalUrl: "https://shop.example.com/p/1",
+          redirects: [],
+          headers: {},
+          contentType: { declared: null, sniffed: null },
+          charset: { declared: null, detected: null },
+          route: "DIRECT",
+          fromCache: false,
+        },
+        bytes: null,
+        next: "FINISH",
+        waitMs: 0,
+      },
+    ],
+    { abortGraceMs: 2_000, jobRetentionMs: 1_000_000 },
+  );
+  expect(await waiting).toMatchObject({ ok: true, value: { job: { status: "SUCCEEDED", result: { sizeBytes: 0 } } } });
+  const unfinished = await caller.submitJob({ principal: service("waiter"), body, waitSeconds: 1 });
+  expect(unfinished).toMatchObject({ ok: true, value: { job: { status: "QUEUED" } } });
+});
