@@ -1,6 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { renderSettingsPage } from "@keble-scraper/service";
+import { buildOpenApi } from "../apps/gateway/src/openapi.ts";
 import { renderFailuresPage } from "./failures-page.ts";
 import { renderStatesPage } from "./states-page.ts";
 
@@ -11,6 +12,7 @@ const GENERATED: readonly { readonly path: string; readonly render: () => string
   { path: "infra/docs/settings.gen.md", render: renderSettingsPage },
   { path: "infra/docs/failures.gen.md", render: renderFailuresPage },
   { path: "infra/docs/states.gen.md", render: renderStatesPage },
+  { path: "infra/docs/openapi.gen.json", render: () => JSON.stringify(buildOpenApi(), null, 2) },
 ];
 
 await main(process.argv.includes("--write"));
