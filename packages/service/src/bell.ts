@@ -94,9 +94,8 @@ export function createBell(options: {
           return false;
         }
       }
-      // The count comes back with the ring and holds for the next one: no round trip of its own.
-      const [, waiting] = await Promise.all([link.ring(kind, payload), link.waiting(kind)]);
-      line.waiting = waiting;
+      await link.ring(kind, payload);
+      line.waiting = await link.waiting(kind);
       return true;
     } catch (error) {
       logger.debug({ bell: kind, err: error }, "ring.failed");

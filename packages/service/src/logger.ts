@@ -17,7 +17,7 @@ export function createLogger(options: {
   readonly level: string;
   readonly destination?: DestinationStream;
 }): Logger {
-  return pino(
+  const logger = pino(
     {
       level: options.level,
       base: { name: options.name },
@@ -45,6 +45,20 @@ export function createLogger(options: {
     },
     options.destination ?? destination({ dest: 1, sync: false, minLength: MIN_LENGTH_BYTES }),
   );
+  return redactChildren(logger);
+}
+
+/** pino resets the formatter of bindings in children; loggers inherit from their parent, so this reaches all of them. */
+function redactChildren(logger: Logger): Logger {
+  const makeChild: unknown = Reflect.get(logger, "child");
+  if (typeof makeChild !== "function") {
+    return logger;
+  }
+  return Object.defineProperty(logger, "child", {
+    value(this: Logger, bindings: object, childOptions?: object): unknown {
+      return Reflect.apply(makeChild, this, [redactValue(bindings), childOptions]);
+    },
+  });
 }
 
 /** Resolves when the lines so far are handed to the operating system, or at once when there is nothing to wait for. */

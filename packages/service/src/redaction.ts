@@ -57,7 +57,7 @@ const PLAIN_NAMES: ReadonlySet<string> = new Set(["hastoken", "bodybytes"]);
 const URLS = /\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s"'<>)\]}]+|\bdata:[^\s"'<>)\]}]{8,}/giu;
 /** Credentials in the spellings that headers, our keys and callback secrets have. */
 const CREDENTIALS =
-  /\b(?:bearer|basic)\s+[\w.~+/=-]{4,}|\bwhsec_[\w+/=-]+|\b(?:password|passwd|pwd|secret|token|api[_-]?key|authorization|cookie|signature)\s*[=:]\s*[^\s,;&"']+/giu;
+  /\b(?:bearer|basic)\s+[\w.~+/=-]{4,}|\bwhsec_[\w+/=-]+|\b(?:password|passwd|pwd|secret|token|api[_-]?key|authorization|cookie|signature)\s*[=:]\s*(?:(?:bearer|basic)\s+)?[^\s,;&"']+/giu;
 const CONTROLS = /\p{Cc}+/gu;
 const CODE = /^[A-Za-z0-9_.-]{1,64}$/u;
 

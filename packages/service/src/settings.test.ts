@@ -1,0 +1,263 @@
+import { describe, expect, test } from "vitest";
+import { type SettingName, SETTINGS } from "./setting-table.ts";
+import { renderSettingsPage } from "./settings-page.ts";
+import { listUnknownSettings, parseSettings, renderSettingsFaults, type Settings } from "./settings.ts";
+
+const KEY = "ab".repeat(32);
+const REQUIRED = {
+  SCRAPER_ENVIRONMENT: "test",
+  SCRAPER_DATABASE_URL: "postgres://user:canary-password@db.internal:5432/scraper",
+  SCRAPER_REDIS_URL: "redis://:canary-password@redis.internal:6379",
+  SCRAPER_SERVICE_TOKEN: "0123456789abcdef",
+  SCRAPER_SECRET_KEY: KEY,
+} as const;
+type Env = Record<string, string | undefined>;
+
+function parse(env: Env = {}): Settings {
+  const parsed = parseSettings({ ...REQUIRED, ...env });
+  if (!parsed.ok) {
+    throw new Error(renderSettingsFaults(parsed.faults));
+  }
+  return parsed.value;
+}
+
+function faultyNames(env: Env): readonly string[] {
+  const parsed = parseSettings({ ...REQUIRED, ...env });
+  return parsed.ok ? [] : parsed.faults.map((fault) => fault.name);
+}
+
+const PRODUCTION = { SCRAPER_ENVIRONMENT: "production", SCRAPER_ARTIFACT_NAMESPACE_OWNER: "acme/main" } as const;
+
+describe("defaults", () => {
+  test("the documented timings hold when nothing is set", () => {
+    const { timings, retry, callbacks, fetching, publish, retention, callers } = parse();
+    expect(timings).toEqual({
+      leaseMs: 60_000,
+      pollMs: 5_000,
+      maintenanceMs: 15_000,
+      abortGraceMs: 2_000,
+      drainGraceMs: 20_000,
+    });
+    expect(retry).toEqual({ baseMs: 500, ceilingMs: 60_000 });
+    expect(publish).toEqual({ concurrency: 16 });
+    expect(fetching).toMatchObject({
+      attemptMs: 60_000,
+      connectTimeoutMs: 10_000,
+      responseTimeoutMs: 30_000,
+      bodyIdleTimeoutMs: 15_000,
+      bodyBytesMax: 100 * 1_024 * 1_024,
+    });
+    expect(callbacks).toMatchObject({
+      timeoutMs: 15_000,
+      retryBaseMs: 5_000,
+      retryCeilingMs: 36_000_000,
+      attemptBudget: 10,
+    });
+    expect(retention).toEqual({ jobMs: 90 * 86_400_000, eventMs: 30 * 86_400_000, artifactMs: 90 * 86_400_000 });
+    expect(callers).toEqual({ queuedMax: 100_000, runningMax: null });
+  });
+
+  test("every default is a value that its own setting accepts", () => {
+    for (const [name, setting] of Object.entries(SETTINGS)) {
+      if (typeof setting.absent === "object") {
+        expect(setting.parse(setting.absent.text), name).toBeDefined();
+      }
+    }
+  });
+
+  test("O1 the environment has no default, except where the caller brings one", () => {
+    expect(faultyNames({ SCRAPER_ENVIRONMENT: undefined })).toEqual(["SCRAPER_ENVIRONMENT"]);
+    const parsed = parseSettings(
+      { ...REQUIRED, SCRAPER_ENVIRONMENT: undefined },
+      { environmentDefault: "development" },
+    );
+    expect(parsed.ok && parsed.value.environment).toBe("development");
+    const given = parseSettings(REQUIRED, { environmentDefault: "development" });
+    expect(given.ok && given.value.environment).toBe("test");
+  });
+
+  test("a base stands in for what the environment lacks, and for nothing else", () => {
+    const parsed = parseSettings(
+      { SCRAPER_ENVIRONMENT: "test", SCRAPER_REDIS_URL: "redis://own:1", SCRAPER_SERVICE_TOKEN: "  " },
+      { base: REQUIRED },
+    );
+    expect(parsed.ok && parsed.value.redis.url).toBe("redis://own:1");
+    expect(parsed.ok && parsed.value.internal.serviceToken).toBe(REQUIRED.SCRAPER_SERVICE_TOKEN);
+  });
+});
+
+describe("faults", () => {
+  test("O1 whitespace-only is absent", () => {
+    expect(faultyNames({ SCRAPER_DATABASE_URL: " \t " })).toEqual(["SCRAPER_DATABASE_URL"]);
+    expect(parse({ SCRAPER_LEASE_SECONDS: "   " }).timings.leaseMs).toBe(60_000);
+    expect(parse({ SCRAPER_CALLER_RUNNING_MAX: " " }).callers.runningMax).toBeNull();
+  });
+
+  test("O1 all faults are reported at once, by name, and no value is shown", () => {
+    const parsed = parseSettings({
+      SCRAPER_ENVIRONMENT: "canary-environment",
+      SCRAPER_DATABASE_URL: "mysql://canary-user:canary-password@host/db",
+      SCRAPER_SERVICE_TOKEN: "canary short",
+      SCRAPER_SECRET_KEY: "canary-key",
+      SCRAPER_LEASE_SECONDS: "canary-lease",
+      SCRAPER_GATEWAY_PORT: "70000",
+    });
+    const faults = parsed.ok ? [] : parsed.faults;
+    expect(faults.map((fault) => fault.name)).toEqual([
+      "SCRAPER_ENVIRONMENT",
+      "SCRAPER_DATABASE_URL",
+      "SCRAPER_REDIS_URL",
+      "SCRAPER_GATEWAY_PORT",
+      "SCRAPER_SERVICE_TOKEN",
+      "SCRAPER_SECRET_KEY",
+      "SCRAPER_LEASE_SECONDS",
+    ]);
+    expect(renderSettingsFaults(faults)).not.toMatch(/canary|70000|mysql/u);
+  });
+
+  test("J2 a lease under 4 s is refused", () => {
+    expect(faultyNames({ SCRAPER_LEASE_SECONDS: "3.999" })).toEqual(["SCRAPER_LEASE_SECONDS"]);
+    expect(parse({ SCRAPER_LEASE_SECONDS: "4" }).timings.leaseMs).toBe(4_000);
+  });
+
+  test.each(["-1", "+5", "1e3", "0x10", "5s", "5,0", "5.", ".5", "NaN", "Infinity", "1 0", "٥", "9".repeat(16)])(
+    "a number is plain decimal digits: %s is refused",
+    (text) => {
+      expect(faultyNames({ SCRAPER_POLL_INTERVAL_SECONDS: text })).toEqual(["SCRAPER_POLL_INTERVAL_SECONDS"]);
+    },
+  );
+
+  test("a count admits no fraction, a duration in seconds does", () => {
+    expect(faultyNames({ SCRAPER_FETCH_SLOTS: "1.5" })).toEqual(["SCRAPER_FETCH_SLOTS"]);
+    expect(parse({ SCRAPER_POLL_INTERVAL_SECONDS: "0.25" }).timings.pollMs).toBe(250);
+  });
+
+  test.each([
+    ["64 hexadecimal digits", KEY, true],
+    ["base64", Buffer.alloc(32, 7).toString("base64"), true],
+    ["base64url", Buffer.alloc(32, 255).toString("base64url"), true],
+    ["31 bytes", Buffer.alloc(31).toString("base64"), false],
+    ["33 bytes", Buffer.alloc(33).toString("base64"), false],
+    ["63 digits", KEY.slice(1), false],
+  ])("the secret key is 32 bytes: %s", (_what, text, isGood) => {
+    expect(faultyNames({ SCRAPER_SECRET_KEY: text })).toEqual(isGood ? [] : ["SCRAPER_SECRET_KEY"]);
+    expect(parse({ SCRAPER_SECRET_KEY: isGood ? text : KEY }).secretKey).toHaveLength(32);
+  });
+});
+
+describe("relations", () => {
+  test("W7 private targets are refused outside development and test", () => {
+    const name: SettingName = "SCRAPER_DEVELOPMENT_ALLOWED_TARGETS";
+    expect(faultyNames({ ...PRODUCTION, [name]: "10.0.0.1:80" })).toContain(name);
+    expect(faultyNames({ ...PRODUCTION, SCRAPER_ENVIRONMENT: "staging", [name]: "10.0.0.1:80" })).toContain(name);
+    expect(parse({ [name]: "127.0.0.1:8080, Shop.Test:81,[::1]:82" }).fetching.allowedTargets).toEqual([
+      { host: "127.0.0.1", port: 8080 },
+      { host: "shop.test", port: 81 },
+      { host: "::1", port: 82 },
+    ]);
+  });
+
+  test.each([
+    "127.0.0.1",
+    "127.0.0.1:",
+    "127.0.0.1:0",
+    "127.0.0.1:65536",
+    "0x7f.1:80",
+    "2130706433:80",
+    "host/x:80",
+    "*:80",
+    "user@host:80",
+    "::1:80",
+    "host:80:90",
+  ])("W7 a listed host is in its plain spelling, with its port: %s is refused", (entry) => {
+    expect(faultyNames({ SCRAPER_ALLOWED_CALLBACKS: entry })).toEqual(["SCRAPER_ALLOWED_CALLBACKS"]);
+  });
+
+  test.each(["localhost:80", "127.8.8.8:80", "[::1]:80", "[::ffff:127.0.0.1]:80", "a.localhost:80", "0.0.0.0:80"])(
+    "W7 a loopback receiver is for development and test only: %s",
+    (entry) => {
+      expect(faultyNames({ SCRAPER_ALLOWED_CALLBACKS: entry })).toEqual([]);
+      expect(faultyNames({ ...PRODUCTION, SCRAPER_ALLOWED_CALLBACKS: entry })).toContain("SCRAPER_ALLOWED_CALLBACKS");
+      expect(faultyNames({ ...PRODUCTION, SCRAPER_ALLOWED_CALLBACKS: "10.1.2.3:80" })).not.toContain(
+        "SCRAPER_ALLOWED_CALLBACKS",
+      );
+    },
+  );
+
+  test.each(["169.254.169.254:80", "metadata.google.internal:80", "[fd00:ec2::254]:80", "[::ffff:169.254.169.254]:80"])(
+    "W7 a metadata address is never a receiver: %s",
+    (entry) => {
+      expect(faultyNames({ SCRAPER_ALLOWED_CALLBACKS: entry })).toEqual(["SCRAPER_ALLOWED_CALLBACKS"]);
+    },
+  );
+
+  test("A5 the owner is required in staging and production, and derived elsewhere", () => {
+    const name: SettingName = "SCRAPER_ARTIFACT_NAMESPACE_OWNER";
+    expect(faultyNames({ SCRAPER_ENVIRONMENT: "production" })).toContain(name);
+    expect(faultyNames({ SCRAPER_ENVIRONMENT: "staging" })).toContain(name);
+    expect(parse().artifacts.namespaceOwner).toBe("test/scraper");
+  });
+
+  test("A5 the local store's two settings are a pair, loopback, for development and test only", () => {
+    const directory: SettingName = "SCRAPER_LOCAL_ARTIFACT_DIRECTORY";
+    const baseUrl: SettingName = "SCRAPER_LOCAL_ARTIFACT_BASE_URL";
+    expect(faultyNames({ [directory]: "/data" })).toEqual([baseUrl]);
+    expect(faultyNames({ [baseUrl]: "http://127.0.0.1:9000" })).toEqual([directory]);
+    expect(faultyNames({ [directory]: "/data", [baseUrl]: "http://example.com" })).toEqual([baseUrl]);
+    expect(faultyNames({ ...PRODUCTION, [directory]: "/data", [baseUrl]: "http://127.0.0.1:9000" })).toEqual([
+      directory,
+      baseUrl,
+    ]);
+    expect(parse({ [directory]: "/data", [baseUrl]: "http://127.0.0.1:9000/" }).artifacts.store).toEqual({
+      kind: "LOCAL",
+      directory: "/data",
+      baseUrl: "http://127.0.0.1:9000",
+    });
+  });
+
+  test("A5 no store at all is refused in staging and production", () => {
+    expect(faultyNames(PRODUCTION)).toEqual(["SCRAPER_LOCAL_ARTIFACT_DIRECTORY"]);
+  });
+
+  test("a callback's try and its commit fit into a lease where it matters", () => {
+    const name: SettingName = "SCRAPER_CALLBACK_TIMEOUT_MS";
+    expect(faultyNames({ ...PRODUCTION, [name]: "45000" })).toContain(name);
+    expect(faultyNames({ ...PRODUCTION, [name]: "44999" })).not.toContain(name);
+    expect(faultyNames({ SCRAPER_LEASE_SECONDS: "4" })).toEqual([]);
+  });
+
+  test("the internal port replaces every default port, and the listen host follows the environment", () => {
+    expect(parse().internal.ports).toEqual({
+      intake: 8791,
+      fetching: 8792,
+      artifacts: 8793,
+      callbacks: 8794,
+      retention: 8795,
+    });
+    expect(parse({ SCRAPER_INTERNAL_PORT: "0" }).internal.ports.callbacks).toBe(0);
+    expect(parse().internal.host).toBe("127.0.0.1");
+  });
+
+  test("the Redis prefix carries a hash tag, and the user agent the contact", () => {
+    const settings = parse({ SCRAPER_REDIS_PREFIX: "shop", SCRAPER_CONTACT: "https://example.com/bot" });
+    expect(settings.redis.prefix).toBe("{shop}");
+    expect(settings.callbacks.userAgent).toBe("KebleScraper/0.1 (+https://example.com/bot)");
+  });
+});
+
+describe("the page", () => {
+  test("names every setting with its help, and marks secrets", () => {
+    const page = renderSettingsPage();
+    for (const [name, setting] of Object.entries(SETTINGS)) {
+      const row = page.split("\n").find((line) => line.startsWith(`| \`${name}\` |`));
+      expect(row, name).toContain(setting.help);
+      expect(row?.includes("Secret."), name).toBe(setting.secret);
+    }
+  });
+
+  test("names that look like ours and are not are listed", () => {
+    expect(listUnknownSettings({ ...REQUIRED, SCRAPER_LEASE_SECOND: "1", PATH: "x" })).toEqual([
+      "SCRAPER_LEASE_SECOND",
+    ]);
+  });
+});
