@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { ApiKey, CreatedApiKey } from "@keble-scraper/contract";
-import { createTestDatabase } from "@keble-scraper/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApiKey, hashApiKey, type NewApiKey, revokeApiKey } from "../src/commands/keys/index.ts";
-import { createDatabase, type Database, findApiKeyByHash, listApiKeys, migrate, parseCursor } from "../src/index.ts";
+import { findApiKeyByHash, listApiKeys, parseCursor } from "../src/index.ts";
+import { openTestDatabase } from "./job-fixtures.ts";
 
 const BY = { actor: "system:test", requestId: "req-1" };
 const SERVICE: NewApiKey = {
@@ -15,24 +15,12 @@ const SERVICE: NewApiKey = {
 };
 const OPERATOR: NewApiKey = { name: "ops", kind: "OPERATOR", callerId: null, scopes: [], expiresAt: null };
 
-let test: Awaited<ReturnType<typeof createTestDatabase>>;
-let database: Database;
+let database: Awaited<ReturnType<typeof openTestDatabase>>;
 
 beforeAll(async () => {
-  test = await createTestDatabase({ migrate });
-  database = createDatabase({
-    url: test.url,
-    applicationName: "keys-test",
-    commandConnections: 4,
-    readConnections: 1,
-    statementTimeoutMs: 5_000,
-  });
+  database = await openTestDatabase();
 });
-
-afterAll(async () => {
-  await database.stop(performance.now() + 1_000);
-  await test[Symbol.asyncDispose]();
-});
+afterAll(() => database[Symbol.asyncDispose]());
 
 const audit = async (id: string) =>
   database.commands<{ action: string; actor: string; caller_id: string | null; request_id: string; details: object }[]>`

@@ -1,1 +1,10 @@
-export {};
+export * from "./claim-deliveries.ts";
+export { closeStrandedDeliveries } from "./close-deliveries.ts";
+export * from "./delete-endpoint.ts";
+export { type EndpointPatch, patchEndpoint } from "./patch-endpoint.ts";
+export * from "./recover-deliveries.ts";
+export * from "./register-endpoint.ts";
+export * from "./renew-deliveries.ts";
+export * from "./settle-deliveries.ts";
+export * from "./store-payloads.ts";
+export * from "./try-report.ts";
