@@ -92,7 +92,7 @@ test("D8 all of 500 answers come back, so that all are vetted", async () => {
   expect(vetAddresses(outcome.ok ? outcome.addresses : [])).toMatchObject({ ok: false, reason: "address" });
 });
 
-test("an abort ends the wait at once and leaves no question open", async () => {
+test("W6 an abort ends the wait at once and leaves no question open", async () => {
   await using dns = await openDnsServer({ "A slow.example.com": "SILENT", "AAAA slow.example.com": "SILENT" });
   const resolver = createResolver({ servers: [dns.server], timeoutMs: 20_000 });
   const caller = new AbortController();

@@ -47,11 +47,11 @@ const spelledIpv6 = fc.oneof(
 );
 
 describe("address policy", () => {
-  test.each(vectors)("$ip is $block", ({ ip, public: isPublic, block }) => {
+  test.each(vectors)("W6 $ip is $block", ({ ip, public: isPublic, block }) => {
     expect(classifyAddress(ip)).toEqual({ public: isPublic, block });
   });
 
-  test("a second implementation agrees about every IPv4 and IPv6", () => {
+  test("W6 a second implementation agrees about every IPv4 and IPv6", () => {
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), fc.ipV6(), spelledIpv6), (ip) => {
         expect({ ip, public: isPublicAddress(ip) }).toEqual({ ip, public: isPublicBySecondOpinion(ip) });
@@ -112,7 +112,7 @@ describe("address policy", () => {
     expect(isPublicAddress("161.27.0.10", { denyCidrs: cidrs("161.26.0.0/16") })).toBe(true);
   });
 
-  test("behind a NAT64 the IPv4 inside decides, for /96 prefixes only", () => {
+  test("W6 behind a NAT64 the IPv4 inside decides, for /96 prefixes only", () => {
     const nat64Prefixes = cidrs("64:ff9b::/96");
     expect(isPublicAddress("64:ff9b::808:808", { nat64Prefixes })).toBe(true);
     expect(isPublicAddress("64:ff9b::a9fe:a9fe", { nat64Prefixes })).toBe(false);

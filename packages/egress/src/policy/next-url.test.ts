@@ -15,13 +15,13 @@ const BASE = vetted("https://example.com/a/b?x=1");
 const OUTCOMES = { FOLLOW: "follow", FINAL: "final", REJECTED: "redirect_rejected", INVALID: "redirect_invalid" };
 
 describe("redirect targets", () => {
-  test.each(vectors)("$id $expect $note", ({ base, location_latin1, expect: expected, resolved }) => {
+  test.each(vectors)("W6 $id $expect $note", ({ base, location_latin1, expect: expected, resolved }) => {
     const next = nextUrl(vetted(base), [location_latin1]);
     expect(OUTCOMES[next.kind]).toBe(expected);
     expect(next.kind === "FOLLOW" ? next.url.href : null).toBe(resolved);
   });
 
-  test("a response without Location is final, and two equal ones are one", () => {
+  test("W6 a response without Location is final, and two equal ones are one", () => {
     expect(nextUrl(BASE, [])).toEqual({ kind: "FINAL" });
     expect(nextUrl(BASE, ["/ok", "/ok"])).toMatchObject({ kind: "FOLLOW" });
     expect(nextUrl(BASE, ["/ok", "/other"])).toEqual({ kind: "INVALID", reason: "conflict" });
@@ -60,7 +60,7 @@ describe("redirect targets", () => {
     expect(followed).toEqual([301, 302, 303, 307, 308]);
   });
 
-  test("hostile bytes never throw, and a followed URL passes the policy by itself", () => {
+  test("W6 hostile bytes never throw, and a followed URL passes the policy by itself", () => {
     expect.hasAssertions();
     const byte = fc.integer({ min: 0x20, max: 0xff }).map((code) => String.fromCharCode(code));
     const piece = fc.oneof(
