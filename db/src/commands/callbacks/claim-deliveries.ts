@@ -77,17 +77,25 @@ async function lockDueEndpoints(tx: Tx, claim: DeliveryClaim): Promise<string[]>
       from behind r where r.endpoint_id is not null
     ),
     chosen as materialized (
-      select ring.endpoint_id
+      select open.id
       from (select endpoint_id from ahead union all select endpoint_id from behind) ring
-      join callback_endpoints ep on ep.id = ring.endpoint_id and ep.disabled_at is null and ep.deleted_at is null
-      where exists (select 1 from callback_deliveries d where d.endpoint_id = ep.id and d.state = 'PENDING'
-                      and d.due_at <= statement_timestamp())
-        and (select count(*) from callback_deliveries d where d.endpoint_id = ep.id and d.lease_token is not null) < ep.max_concurrency
+      cross join lateral (
+        select ep.id from callback_endpoints ep
+        where ep.id = ring.endpoint_id and ep.disabled_at is null and ep.deleted_at is null
+          and exists (select 1 from callback_deliveries d where d.endpoint_id = ring.endpoint_id and d.state = 'PENDING'
+                        and d.due_at <= statement_timestamp())
+          and (select count(*) from callback_deliveries d where d.endpoint_id = ring.endpoint_id and d.lease_token is not null)
+              < ep.max_concurrency
+        offset 0
+      ) open
       limit ${claim.slots}
     )
-    select ep.id from chosen c join callback_endpoints ep on ep.id = c.endpoint_id
-    where ep.disabled_at is null and ep.deleted_at is null
-    for no key update of ep skip locked`;
+    select locked.id from chosen
+    cross join lateral (
+      select ep.id from callback_endpoints ep
+      where ep.id = chosen.id and ep.disabled_at is null and ep.deleted_at is null
+      for no key update skip locked
+    ) locked`;
   return rows.map((row) => row.id);
 }
 

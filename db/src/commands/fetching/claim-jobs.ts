@@ -71,8 +71,9 @@ function ring(sql: Tx, claim: Claim): Fragment {
     chosen as materialized (
       select c.caller_id from callers c
       where c.caller_id is not null
-        and exists (select 1 from jobs j where ${open} and j.caller_id = c.caller_id
-                      and j.due_at <= statement_timestamp() and j.deadline_at > statement_timestamp())
+        -- A scalar subquery: "exists" was seen to become a semi-join that reads every waiting job and loses the order.
+        and (select true from jobs j where ${open} and j.caller_id = c.caller_id
+               and j.due_at <= statement_timestamp() and j.deadline_at > statement_timestamp() limit 1)
       limit ${claim.slots}
     )`;
 }
