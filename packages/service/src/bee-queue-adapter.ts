@@ -43,6 +43,13 @@ export function isAnswer(error: unknown): boolean {
   return error instanceof Error && error.name === "ReplyError" && (error as { code?: unknown }).code !== "NOSCRIPT";
 }
 
+/** What a listener rings to hear itself. */
+const CANARY = { canary: true } as const;
+
+function isCanary(data: unknown): boolean {
+  return typeof data === "object" && data !== null && "canary" in data;
+}
+
 const CONNECT_TIMEOUT_MS = 5_000;
 const COMMAND_TIMEOUT_MS = 2_000;
 const CLOSE_TIMEOUT_MS = 500;
@@ -184,7 +191,7 @@ export async function openRingLink(redisUrl: string, prefix: string, names: read
 }
 
 /**
- * Opens the listening side of one queue: `onEntry` is called for each entry, returns at once and must not throw. The
+ * Opens the listening side of one queue: `onEntry` is called for each ring, returns at once and must not throw. The
  * probe rings a canary and throws when nothing at all has been heard since the last one. Listeners of one queue take
  * entries in turn, so with one canary each per interval every one of them hears one.
  */
@@ -198,9 +205,11 @@ export async function openListenLink(
   const queue = await whenReady(clients, openQueue(clients, prefix, name, "worker"));
   let heard = 0;
   let heardAtProbe = -1;
-  queue.process(1, async () => {
+  queue.process(1, async ({ data }) => {
     heard += 1;
-    onEntry();
+    if (!isCanary(data)) {
+      onEntry();
+    }
   });
   return {
     lost: clients.lost,
@@ -208,7 +217,7 @@ export async function openListenLink(
     async probe() {
       const silent = heard === heardAtProbe;
       heardAtProbe = heard;
-      await withTimeout(queue.createJob({ canary: true }).save(), COMMAND_TIMEOUT_MS, "canary");
+      await withTimeout(queue.createJob(CANARY).save(), COMMAND_TIMEOUT_MS, "canary");
       // What a worker took and never ended, because it died in that millisecond, is put back by this.
       await withTimeout(queue.checkStalledJobs(), COMMAND_TIMEOUT_MS, "stalled check");
       if (silent) {

@@ -122,6 +122,11 @@ describe("health", () => {
     const hangs = { name: "d", check: () => new Promise<"ok">(() => undefined) };
     expect((await runHealthChecks([ok, degraded])).status).toBe("degraded");
     expect((await runHealthChecks([])).status).toBe("ok");
+    const both = await runHealthChecks([
+      { ...ok, name: "wakeup" },
+      { ...degraded, name: "wakeup" },
+    ]);
+    expect(both.checks).toEqual([{ name: "wakeup", status: "degraded" }]);
     const report = runHealthChecks([ok, throws, hangs]);
     await vi.advanceTimersByTimeAsync(2_000);
     expect(await report).toEqual({

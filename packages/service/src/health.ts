@@ -16,7 +16,12 @@ export type HealthReport = {
 /** A check that has not answered by then counts as down: a prober's own patience is seldom longer. */
 const CHECK_TIMEOUT_MS = 2_000;
 
-/** Runs all checks at once, each for at most two seconds. A check that throws or hangs is `down`; this never throws. */
+const WORST_FIRST: readonly HealthState[] = ["down", "degraded", "ok"];
+
+/**
+ * Runs all checks at once, each for at most two seconds. A check that throws or hangs is `down`; checks of one name are
+ * one, as bad as the worst of them; this never throws.
+ */
 export async function runHealthChecks(
   checks: readonly HealthCheck[],
   timeoutMs: number = CHECK_TIMEOUT_MS,
@@ -24,9 +29,16 @@ export async function runHealthChecks(
   const results = await Promise.all(
     checks.map(async (check) => ({ name: check.name, status: await runBounded(check, timeoutMs) })),
   );
-  const states = results.map((result) => result.status);
-  const status = states.includes("down") ? "down" : states.includes("degraded") ? "degraded" : "ok";
-  return { status, checks: results };
+  const names = [...new Set(results.map((result) => result.name))];
+  const merged = names.map((name) => ({
+    name,
+    status: worstOf(results.filter((result) => result.name === name).map((result) => result.status)),
+  }));
+  return { status: worstOf(merged.map((result) => result.status)), checks: merged };
+}
+
+function worstOf(states: readonly HealthState[]): HealthState {
+  return WORST_FIRST.find((state) => states.includes(state)) ?? "ok";
 }
 
 async function runBounded(check: HealthCheck, timeoutMs: number): Promise<HealthState> {

@@ -1,0 +1,23 @@
+import type { Bell, Clock, Logger, Signals } from "@keble-scraper/service";
+import { createRepeater, type Repeater } from "./repeater.ts";
+
+/** Rings maintenance at once and then every interval. It carries nothing: two beats, or none, are harmless. */
+export function createBeatLoop(parts: {
+  readonly bell: Pick<Bell, "ring">;
+  readonly intervalMs: number;
+  readonly clock: Clock;
+  readonly signals: Signals;
+  readonly logger: Logger;
+}): Repeater {
+  return createRepeater({
+    name: "beat",
+    run() {
+      parts.bell.ring("maintenance", {});
+      return Promise.resolve(parts.intervalMs);
+    },
+    retryMs: parts.intervalMs,
+    clock: parts.clock,
+    signals: parts.signals,
+    logger: parts.logger,
+  });
+}

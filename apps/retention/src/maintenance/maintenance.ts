@@ -1,0 +1,131 @@
+import { type Database, type EndedJob, findNextDeadlineMs, listDueJobs } from "@keble-scraper/db";
+import { closeStrandedDeliveries, recoverDeliveries } from "@keble-scraper/db/commands/callbacks";
+import { expireJobs, recoverLeases } from "@keble-scraper/db/commands/fetching";
+import { type Bell, type Clock, HINT_CHANNELS, type Hints, type Logger, type Signals } from "@keble-scraper/service";
+import { createRepeater, type Repeater } from "../repeater.ts";
+import type { RetentionSettings } from "../settings.ts";
+import { deadlineDelayMs } from "./deadline-delay.ts";
+import { publishDueJobs } from "./publish-due-jobs.ts";
+import { sweep } from "./sweep.ts";
+import { createTick, type Step } from "./tick.ts";
+
+/** Rows of one statement: tens of milliseconds, so that a stop waits for one of them only. */
+const BATCH_ROWS = 500;
+
+/** What maintenance works with. */
+export type MaintenanceParts = {
+  readonly settings: RetentionSettings;
+  readonly database: Pick<Database, "commands">;
+  readonly bell: Pick<Bell, "ring" | "publish">;
+  readonly hints: Pick<Hints, "publish">;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly signals: Signals;
+  readonly logger: Logger;
+};
+
+/**
+ * The two loops of maintenance. `ticks` recovers, expires, closes and announces at its interval, give or take a tenth,
+ * and when woken. `deadlines` ends jobs at their deadlines: it looks when the next one is due, at least once a second.
+ */
+export function createMaintenance(parts: MaintenanceParts): { readonly ticks: Repeater; readonly deadlines: Repeater } {
+  const { settings, clock, signals, logger } = parts;
+  const { maintenanceMs, abortGraceMs } = settings.timings;
+  const sql = parts.database.commands;
+  const jobRetentionMs = settings.retention.jobMs;
+
+  async function expireBatch(limit: number): Promise<number> {
+    const ended = await expireJobs(sql, { limit, abortGraceMs, jobRetentionMs });
+    announce(ended);
+    return ended.length;
+  }
+
+  /** After the commit: waiting readers, and the delivery worker for the events that were made. */
+  function announce(ended: readonly EndedJob[]): void {
+    if (ended.length === 0) {
+      return;
+    }
+    parts.hints.publish(
+      HINT_CHANNELS.jobsEnded,
+      ended.map((job) => job.id),
+    );
+    const eventId = ended.find((job) => job.eventState === "PENDING")?.eventId;
+    if (eventId !== undefined && eventId !== null) {
+      parts.bell.ring("callbacks", { eventId });
+    }
+  }
+
+  const steps: readonly Step[] = [
+    {
+      name: "leasesRecovered",
+      run: (signal) =>
+        sweep(
+          BATCH_ROWS,
+          async (limit) => {
+            const { recovered, ended } = await recoverLeases(sql, { limit, jobRetentionMs });
+            announce(ended);
+            return recovered;
+          },
+          signal,
+        ),
+    },
+    { name: "jobsExpired", run: (signal) => sweep(BATCH_ROWS, expireBatch, signal) },
+    {
+      name: "deliveriesRecovered",
+      run: (signal) =>
+        sweep(
+          BATCH_ROWS,
+          async (limit) => {
+            const { recovered, requeued } = await recoverDeliveries(sql, limit);
+            if (requeued > 0) {
+              parts.bell.ring("callbacks", {});
+            }
+            return recovered;
+          },
+          signal,
+        ),
+    },
+    {
+      name: "deliveriesClosed",
+      run: (signal) => sweep(BATCH_ROWS, (limit) => closeStrandedDeliveries(sql, limit), signal),
+    },
+    {
+      name: "jobsAnnounced",
+      run: (signal) =>
+        publishDueJobs(
+          {
+            list: (limit) => listDueJobs(sql, limit),
+            publish: (kind, payload) => parts.bell.publish(kind, payload),
+            concurrency: settings.publish.concurrency,
+          },
+          signal,
+        ),
+    },
+  ];
+  const tick = createTick(steps, logger);
+
+  return {
+    ticks: createRepeater({
+      name: "maintenance",
+      async run(signal) {
+        await tick(signal);
+        return maintenanceMs * (0.9 + parts.random() * 0.2);
+      },
+      retryMs: maintenanceMs,
+      clock,
+      signals,
+      logger,
+    }),
+    deadlines: createRepeater({
+      name: "deadlines",
+      async run(signal) {
+        await sweep(BATCH_ROWS, expireBatch, signal);
+        return deadlineDelayMs(await findNextDeadlineMs(sql), abortGraceMs);
+      },
+      retryMs: maintenanceMs,
+      clock,
+      signals,
+      logger,
+    }),
+  };
+}
