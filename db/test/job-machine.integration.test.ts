@@ -126,8 +126,9 @@ test("J3 the ledger's numbers have no gaps over releases, hand-backs, losses and
   await settleJobs(sql, [failedRetryably(await claimOne(database, { of: "SUSPECTS" }))], OPTIONS);
   await due();
   await settleJobs(sql, [succeeded(await claimOne(database))], OPTIONS);
-  const rows = await sql`select ordinal, outcome from attempts where job_id = ${id} order by ordinal`;
-  expect(rows.map((row) => row["outcome"])).toEqual(["HANDED_BACK", "LOST", "FAILED", "SUCCEEDED"]);
-  expect(rows.map((row) => row["ordinal"])).toEqual([1, 2, 3, 4]);
+  const rows = await sql<{ ordinal: number; outcome: string }[]>`
+    select ordinal, outcome from attempts where job_id = ${id} order by ordinal`;
+  expect(rows.map((row) => row.outcome)).toEqual(["HANDED_BACK", "LOST", "FAILED", "SUCCEEDED"]);
+  expect(rows.map((row) => row.ordinal)).toEqual([1, 2, 3, 4]);
   expect(await rowOf(id)).toMatchObject({ attempts_used: 3, status: "SUCCEEDED" });
 });
