@@ -8,6 +8,8 @@ export type CliContext = {
   readonly force: AbortSignal;
   /** Writes a line for a person. */
   print(line: string): void;
+  /** The same on the error stream. */
+  printError(line: string): void;
   /** Tells the launcher, if there is one, that this process is ready. */
   ready(): void;
   /** The pid of this program and how to start it again. */

@@ -26,6 +26,7 @@ const context: CliContext = {
   stop: stop.signal,
   force: force.signal,
   print: (line) => void process.stdout.write(`${line}\n`),
+  printError: (line) => void process.stderr.write(`${line}\n`),
   ready: () => void process.send?.(READY_MESSAGE),
   self: { execPath: process.execPath, execArgv: process.execArgv, script: process.argv[1] ?? "" },
 };
@@ -51,7 +52,7 @@ function onSignal(signal: keyof typeof SIGNAL_NUMBERS): void {
 function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODES.USAGE;
   if (error instanceof CliError) {
-    process.stderr.write(`${error.message}\n`);
+    context.printError(error.message);
     return EXIT_CODES[error.reason];
   }
   logFault(error);

@@ -20,7 +20,10 @@ export function createProgram(context: CliContext): Command {
     )
     .exitOverride()
     .showHelpAfterError()
-    .configureOutput({ writeOut: (text) => context.print(text.trimEnd()) });
+    .configureOutput({
+      writeOut: (text) => context.print(text.trimEnd()),
+      writeErr: (text) => context.printError(text.trimEnd()),
+    });
 
   program
     .command("up")

@@ -24,6 +24,17 @@ export type Supervisor = {
 const BACKOFF = { firstMs: 250, ceilingMs: 10_000, steadyMs: 30_000 };
 const FIRST_TRIES = 3;
 
+/** What a supervisor knows of time. `pause` resolves early, and never rejects, when the signal aborts. */
+export type SupervisorTime = {
+  readonly monotonicMs: () => number;
+  readonly pause: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+};
+
+const MACHINE_TIME: SupervisorTime = {
+  monotonicMs: () => performance.now(),
+  pause: (milliseconds, signal) => delay(milliseconds, undefined, { signal }).catch(() => undefined),
+};
+
 /** `onPid` hears of every pid, and of null when there is none; `print` gets one line for each death. */
 export function supervise(options: {
   readonly name: string;
@@ -31,44 +42,69 @@ export function supervise(options: {
   readonly launch: (onSpawn: (pid: number) => void, signal: AbortSignal) => Promise<Launched>;
   readonly onPid: (pid: number | null) => void;
   readonly print: (line: string) => void;
+  /** The passing of time; the machine's own when absent. */
+  readonly time?: SupervisorTime;
 }): Supervisor {
-  const { name, launch, onPid, print } = options;
+  const { name, launch, onPid, print, time = MACHINE_TIME } = options;
   const abort = new AbortController();
   let running: Launched | null = null;
   let loop: Promise<void> = Promise.resolve();
   let stopping: Promise<void> | null = null;
   let pauseMs = BACKOFF.firstMs;
 
-  async function launchOnce(): Promise<void> {
+  async function launchOnce(): Promise<Launched> {
     try {
-      running = await launch(onPid, abort.signal);
+      const launched = await launch(onPid, abort.signal);
+      running = launched;
+      onPid(launched.pid);
+      // A stop that came during the launch found nothing to stop.
+      if (abort.signal.aborted) await launched.stop();
+      return launched;
     } catch (error) {
       onPid(null);
       throw error;
     }
-    onPid(running.pid);
-    // A stop that came during the launch found nothing to stop.
-    if (abort.signal.aborted) await running.stop();
   }
 
   async function pause(): Promise<void> {
-    await delay(pauseMs, undefined, { signal: abort.signal }).catch(() => undefined);
+    await time.pause(pauseMs, abort.signal);
     pauseMs = Math.min(pauseMs * 2, BACKOFF.ceilingMs);
   }
 
-  async function keepRunning(): Promise<void> {
-    while (running !== null) {
-      const since = performance.now();
-      const how = await running.ended;
+  async function launchFirst(): Promise<Launched> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await launchOnce();
+      } catch (error) {
+        if (tries === FIRST_TRIES || abort.signal.aborted) throw error;
+        await pause();
+      }
+    }
+  }
+
+  /** Null when it was stopped meanwhile. */
+  async function launchAgain(how: string): Promise<Launched | null> {
+    for (let why = `ended (${how})`; ;) {
+      if (abort.signal.aborted) return null;
+      print(`${name} ${why}; it starts again in ${pauseMs} ms`);
+      await pause();
+      if (abort.signal.aborted) return null;
+      try {
+        return await launchOnce();
+      } catch (error) {
+        why = `did not start (${textOf(error)})`;
+      }
+    }
+  }
+
+  async function keepRunning(first: Launched): Promise<void> {
+    for (let launched: Launched | null = first; launched !== null;) {
+      const since = time.monotonicMs();
+      const how = await launched.ended;
       running = null;
       onPid(null);
-      if (performance.now() - since >= BACKOFF.steadyMs) pauseMs = BACKOFF.firstMs;
-      while (!abort.signal.aborted && running === null) {
-        print(`${name} ended (${how}); it starts again in ${pauseMs} ms`);
-        await pause();
-        if (abort.signal.aborted) return;
-        await launchOnce().catch((error: unknown) => print(`${name} did not start: ${textOf(error)}`));
-      }
+      if (time.monotonicMs() - since >= BACKOFF.steadyMs) pauseMs = BACKOFF.firstMs;
+      launched = await launchAgain(how);
     }
   }
 
@@ -81,16 +117,7 @@ export function supervise(options: {
   return {
     name,
     async start() {
-      for (let tries = 1; ; tries++) {
-        try {
-          await launchOnce();
-          break;
-        } catch (error) {
-          if (tries === FIRST_TRIES || abort.signal.aborted) throw error;
-          await pause();
-        }
-      }
-      loop = keepRunning();
+      loop = keepRunning(await launchFirst());
     },
     stop() {
       return (stopping ??= stopNow());

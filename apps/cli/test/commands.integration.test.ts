@@ -1,0 +1,133 @@
+import { migrate } from "@keble-scraper/db";
+import { createTestDatabase, type TestDatabase } from "@keble-scraper/testkit";
+import { CommanderError } from "commander";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { CliContext } from "../src/cli-context.ts";
+import { createProgram } from "../src/program.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase({ migrate });
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+async function run(args: string[], env: Record<string, string> = {}): Promise<string> {
+  const lines: string[] = [];
+  const context: CliContext = {
+    env: {
+      SCRAPER_ENVIRONMENT: "test",
+      SCRAPER_DATABASE_URL: database.url,
+      SCRAPER_MIGRATION_DATABASE_URL: database.migrationUrl,
+      ...env,
+    },
+    stop: new AbortController().signal,
+    force: new AbortController().signal,
+    print: (line) => lines.push(line),
+    printError: () => undefined,
+    ready: () => undefined,
+    self: { execPath: process.execPath, execArgv: [], script: "" },
+  };
+  await createProgram(context).parseAsync(["node", "keble-scraper", ...args]);
+  return lines.join("\n");
+}
+
+describe("keble-scraper keys", () => {
+  it("makes the first operator key once, lists it without its secret, and makes another first one after it was revoked", async () => {
+    const secret = await run(["keys", "bootstrap"]);
+    expect(secret).toMatch(/^ks_live_\S{43}$/);
+    await expect(run(["keys", "bootstrap"])).rejects.toMatchObject({ reason: "USAGE" });
+    const listed = await run(["keys", "list"]);
+    expect(listed).not.toContain(secret);
+    const key = JSON.parse(listed) as { id: string; kind: string };
+    expect(key.kind).toBe("OPERATOR");
+    expect(JSON.parse(await run(["keys", "revoke", key.id]))).toMatchObject({
+      revokedAt: expect.any(String) as string,
+    });
+    expect(await run(["keys", "bootstrap"])).toMatch(/^ks_live_/);
+  });
+
+  it("makes a service key with its caller, scopes and expiry", async () => {
+    const args = [
+      "--name",
+      "orders",
+      "--caller",
+      "shop",
+      "--scope",
+      "jobs:read",
+      "jobs:write",
+      "--expires",
+      "2040-01-01T00:00:00Z",
+    ];
+    expect(JSON.parse(await run(["keys", "create", ...args]))).toMatchObject({
+      name: "orders",
+      kind: "SERVICE",
+      callerId: "shop",
+      scopes: ["jobs:read", "jobs:write"],
+      expiresAt: "2040-01-01T00:00:00.000Z",
+    });
+  });
+
+  it("refuses what the public API would refuse, and ids of no key", async () => {
+    await expect(run(["keys", "create", "--name", "a b"])).rejects.toMatchObject({ reason: "USAGE" });
+    await expect(run(["keys", "create", "--name", "a", "--caller", "b"])).rejects.toMatchObject({ reason: "USAGE" });
+    await expect(run(["keys", "create", "--name", "a", "--caller", "b", "--scope", "all"])).rejects.toThrow(
+      CommanderError,
+    );
+    await expect(run(["keys", "revoke", "1"])).rejects.toMatchObject({ reason: "USAGE" });
+    await expect(run(["keys", "revoke", "00000000-0000-7000-8000-000000000000"])).rejects.toMatchObject({
+      reason: "USAGE",
+    });
+  });
+});
+
+describe("keble-scraper migrate", () => {
+  it("brings an empty database up to date", async () => {
+    await using empty = await createTestDatabase({ migrate: () => Promise.resolve(), template: "empty" });
+    const env = { SCRAPER_DATABASE_URL: empty.url, SCRAPER_MIGRATION_DATABASE_URL: empty.migrationUrl };
+    expect(await run(["migrate"], env)).toMatch(/^Applied [1-9]\d* migrations$/);
+    expect(await run(["keys", "bootstrap"], env)).toMatch(/^ks_live_/);
+  });
+
+  it("does nothing to a database that is up to date", async () => {
+    expect(await run(["migrate"])).toBe("The database is up to date");
+  });
+});
+
+describe("settings of a command", () => {
+  it("O1 every command but `up` wants SCRAPER_ENVIRONMENT, and all faults come at once, by name, without values", async () => {
+    const env = {
+      SCRAPER_ENVIRONMENT: " ",
+      SCRAPER_GATEWAY_PORT: "99999999",
+      SCRAPER_DATABASE_URL: "mysql://secret-host/x",
+    };
+    for (const args of [
+      ["gateway"],
+      ["worker", "fetch"],
+      ["beat"],
+      ["migrate"],
+      ["keys", "list"],
+      ["together", "beat"],
+    ]) {
+      const error: unknown = await run(args, env).catch((caught: unknown) => caught);
+      const { message } = error as Error;
+      expect(error).toMatchObject({ reason: "USAGE" });
+      for (const name of Object.keys(env)) expect(message).toContain(name);
+      for (const value of ["99999999", "secret-host"]) expect(message).not.toContain(value);
+    }
+  });
+
+  it("`up` runs in development and test only", async () => {
+    await expect(run(["up"], { SCRAPER_ENVIRONMENT: "production" })).rejects.toMatchObject({ reason: "USAGE" });
+  });
+});
+
+describe("the command line", () => {
+  it("has help for every command and refuses unknown ones", async () => {
+    await expect(run(["nonsense"])).rejects.toThrow(CommanderError);
+    await expect(run(["up", "--fetch-workers=0"])).rejects.toThrow(CommanderError);
+    await expect(run(["together", "nonsense"])).rejects.toThrow(CommanderError);
+    const help: unknown = await run(["--help"]).catch((error: unknown) => error);
+    expect(help).toMatchObject({ code: "commander.helpDisplayed", exitCode: 0 });
+  });
+});
