@@ -1,5 +1,5 @@
 import { type Cidr, isInCidr, parseCidr } from "./cidr.ts";
-import { type Address } from "./parse-address.ts";
+import type { Address } from "./parse-address.ts";
 
 /**
  * How far a vetted URL may lead.
