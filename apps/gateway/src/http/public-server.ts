@@ -51,10 +51,14 @@ export function createPublicServer(options: {
           connectionsCheckingInterval: TIMEOUT_CHECK_MS,
           keepAliveTimeout: KEEP_ALIVE_MS,
           maxHeaderSize: HEAD_BYTES_MAX,
+          // Node's own refusal would be without an envelope; the listener's is not.
+          requireHostHeader: false,
         },
         (incoming, outgoing) => void listener(incoming, outgoing),
       );
       created.on("clientError", answerClientError);
+      // An `Expect` we do not know is passed over, as RFC 9110 (10.1.1) allows.
+      created.on("checkExpectation", (incoming, outgoing) => void listener(incoming, outgoing));
       await listen(created, options);
       server = created;
       options.logger.info({ url: this.url }, "server.started");

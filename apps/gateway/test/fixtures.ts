@@ -1,0 +1,116 @@
+import type { Artifact, Attempt, CallbackEndpoint, CallbackEventDetail, Download, Job } from "@keble-scraper/contract";
+
+export const ID = "01978b3c-7a00-7000-8000-000000000001";
+export const OTHER_ID = "01978b3c-7a00-7000-8000-000000000002";
+const AT = "2026-11-30T17:00:00.000Z";
+const SHA = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+export const QUEUED: Job = {
+  id: ID,
+  callerId: "acme",
+  status: "QUEUED",
+  target: { url: "https://a.example/", method: "GET", headers: {} },
+  transport: "HTTP",
+  routes: ["DIRECT"],
+  freshness: "NO_CACHE",
+  accept: "SUCCESS_ONLY",
+  robots: "RESPECT",
+  limits: { attemptBudget: 3, attemptsUsed: 0, deadlineAt: AT, maxBodyBytes: 1, costCapMicros: 0, costMicros: 0 },
+  result: null,
+  failure: null,
+  callback: { endpoint: "orders", eventId: null, state: null },
+  labels: {},
+  createdAt: AT,
+  dueAt: AT,
+  finishedAt: null,
+};
+
+export const DONE: Job = {
+  ...QUEUED,
+  status: "SUCCEEDED",
+  callback: null,
+  finishedAt: AT,
+  result: {
+    httpStatus: 200,
+    finalUrl: "https://a.example/",
+    redirects: [],
+    headers: { "content-type": "text/html", "set-cookie": ["a=1", "b=2"] },
+    contentType: { declared: "text/html", sniffed: "text/html" },
+    charset: { declared: null, detected: "utf-8" },
+    artifactId: OTHER_ID,
+    sha256: SHA,
+    sizeBytes: 0,
+    route: "DIRECT",
+    fetchedAt: AT,
+    fromCache: false,
+  },
+};
+
+export const ATTEMPT: Attempt = {
+  id: OTHER_ID,
+  ordinal: 1,
+  route: "DIRECT",
+  startedAt: AT,
+  finishedAt: AT,
+  outcome: "SUCCEEDED",
+  httpStatus: 200,
+  failure: null,
+  bodyBytes: 1,
+  wireBytes: 1,
+  timings: { queueMs: 1, admissionMs: 0, dnsMs: null, connectMs: 1, ttfbMs: 1, totalMs: 3 },
+  costReservedMicros: 0,
+  costMicros: 0,
+  providerRequestId: null,
+  evidenceArtifactId: null,
+};
+
+export const ARTIFACT: Artifact = {
+  id: OTHER_ID,
+  sha256: SHA,
+  sizeBytes: 0,
+  contentType: "text/html",
+  sourceUrl: "https://a.example/",
+  finalUrl: "https://a.example/",
+  httpStatus: 200,
+  fetchedAt: AT,
+  createdAt: AT,
+  state: "AVAILABLE",
+};
+
+export const DOWNLOAD: Download = {
+  url: "http://127.0.0.1:9/blob?x-keble-audit-id=1&signature=2",
+  auditId: ID,
+  expiresAt: AT,
+  sha256: SHA,
+  sizeBytes: 0,
+};
+
+export const ENDPOINT: CallbackEndpoint = {
+  id: ID,
+  callerId: "acme",
+  name: "orders",
+  url: "https://receiver.example/",
+  enabled: true,
+  disabledReason: null,
+  events: ["job.succeeded", "job.failed", "job.cancelled"],
+  attemptBudget: 10,
+  timeoutMs: 15_000,
+  maxConcurrency: 4,
+  ratePerSecond: null,
+  createdAt: AT,
+};
+
+export const EVENT: CallbackEventDetail = {
+  id: ID,
+  callerId: "acme",
+  jobId: OTHER_ID,
+  endpointId: ID,
+  endpoint: "orders",
+  type: "job.succeeded",
+  state: "PENDING",
+  deadLetterReason: null,
+  occurredAt: AT,
+  createdAt: AT,
+  finishedAt: null,
+  deliveries: [],
+};

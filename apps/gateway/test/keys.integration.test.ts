@@ -1,0 +1,76 @@
+import { ok } from "@keble-scraper/contract";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ID, QUEUED } from "./fixtures.ts";
+import { openGateway, type OpenGateway } from "./open-gateway.ts";
+
+let open: OpenGateway;
+
+beforeAll(async () => {
+  open = await openGateway();
+  open.services.on("getJob", () => ok(QUEUED));
+});
+afterAll(() => open[Symbol.asyncDispose]());
+
+const read = (key: string) => open.send("GET", `/v1/jobs/${ID}`, { key });
+
+describe("API keys", () => {
+  it("are made by operators, shown once, used at once, and refused here from the moment they are revoked", async () => {
+    const key = open.operatorKey.secret;
+    const body = {
+      name: "ci",
+      kind: "SERVICE",
+      callerId: "acme",
+      scopes: ["jobs:read"],
+      expiresAt: "2999-01-01T00:00:00Z",
+    };
+    const made = await open.send("POST", "/v1/api-keys", { key, body });
+    expect(made.status).toBe(201);
+    expect(made.body).toMatchObject({
+      name: "ci",
+      callerId: "acme",
+      expiresAt: "2999-01-01T00:00:00.000Z",
+      revokedAt: null,
+    });
+    const secret = made.body["secret"] as string;
+    expect((await read(secret)).status).toBe(200);
+
+    const listed = await open.send("GET", "/v1/api-keys?limit=1", { key });
+    expect(listed.body["items"]).toMatchObject([{ id: made.body["id"] }]);
+    expect(JSON.stringify(listed.body)).not.toContain(secret);
+    const next = await open.send("GET", `/v1/api-keys?cursor=${listed.body["nextCursor"] as string}`, { key });
+    expect(JSON.stringify(next.body)).not.toContain(made.body["id"]);
+    expect((await open.send("GET", "/v1/api-keys?cursor=AAAA", { key })).status).toBe(400);
+
+    const revoked = await open.send("DELETE", `/v1/api-keys/${made.body["id"] as string}`, { key });
+    expect(revoked.status).toBe(200);
+    expect(revoked.body["revokedAt"]).toMatch(/Z$/);
+    expect((await read(secret)).status).toBe(401);
+    expect((await open.send("DELETE", `/v1/api-keys/${ID}`, { key })).status).toBe(404);
+    expect(open.log()).not.toContain(secret);
+  });
+
+  it("are no service's to make, list or revoke: 403", async () => {
+    expect((await open.send("POST", "/v1/api-keys", { body: {} })).status).toBe(403);
+    expect((await open.send("GET", "/v1/api-keys")).status).toBe(403);
+    expect((await open.send("DELETE", `/v1/api-keys/${ID}`)).status).toBe(403);
+  });
+
+  it("that have expired are refused", async () => {
+    const expired = await open.makeKey({ callerId: "acme", expiresAt: new Date(Date.now() - 1_000) });
+    expect((await read(expired.secret)).status).toBe(401);
+  });
+
+  it("that expire within the time they are remembered are refused when they do", async () => {
+    const brief = await open.makeKey({ callerId: "acme", expiresAt: new Date(Date.now() + 700) });
+    expect((await read(brief.secret)).status).toBe(200);
+    await expect.poll(async () => (await read(brief.secret)).status, { timeout: 2_500, interval: 50 }).toBe(401);
+  });
+
+  it("are taken with `bearer` in any case, and by no other scheme", async () => {
+    const send = (authorization: string) =>
+      open.send("GET", `/v1/jobs/${ID}`, { key: null, headers: { authorization } });
+    expect((await send(`bearer  ${open.serviceKey.secret}`)).status).toBe(200);
+    expect((await send(`Basic ${open.serviceKey.secret}`)).status).toBe(401);
+    expect((await send(open.serviceKey.secret)).status).toBe(401);
+  });
+});
