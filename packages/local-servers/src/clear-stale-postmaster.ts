@@ -1,5 +1,4 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { LocalServerError } from "./local-server-error.ts";
 import { describeProcess, isSameProcess } from "./process-description.ts";
 import { readProcessRecord, stopPid } from "./process-record.ts";
@@ -17,7 +16,7 @@ const NO_PID = "2147483647";
 
 /**
  * Makes `directory` startable after a crash. A Postgres that still serves it is shut down when its owner is dead
- * (FOLDER_IN_USE when it lives). A pid in `postmaster.pid` that another program got after a reboot, which Postgres would
+ * (FOLDER_IN_USE when it lives, or when that Postgres is not one of ours). `directory` is a real path. A pid in `postmaster.pid` that another program got after a reboot, which Postgres would
  * take for itself, is replaced by one that nobody can have; the shared memory id in that file stays, so Postgres still
  * refuses while orphaned backends of the old server live.
  */
@@ -28,9 +27,15 @@ export async function clearStalePostmaster(directory: string, recordFile: string
   if (!Number.isSafeInteger(pid) || pid <= 0) return;
   const found = describeProcess(pid);
   if (found === null) return;
-  if (!isPostgresOf(found.command, directory)) {
+  if (!found.command.includes("postgres")) {
     writeFileSync(pidFile, [NO_PID, ...lines.slice(1)].join("\n"));
     return;
+  }
+  if (!found.command.includes(` -D ${directory} `)) {
+    throw new LocalServerError(
+      "FOLDER_IN_USE",
+      `${pidFile} names the process ${pid}, a Postgres that was not started from here. Stop it, or remove that file if it serves another folder.`,
+    );
   }
   const owner = readProcessRecord(recordFile)?.owner;
   if (owner !== undefined && isSameProcess(owner.pid, owner.startId)) {
@@ -40,11 +45,6 @@ export async function clearStalePostmaster(directory: string, recordFile: string
     );
   }
   await stopPid(pid, found.startId, POSTGRES_STOP);
-}
-
-/** Our own start line: the binary, then `-D <directory>`. */
-function isPostgresOf(command: string, directory: string): boolean {
-  return command.includes("postgres") && command.includes(` -D ${resolve(directory)} `);
 }
 
 function readLines(file: string): string[] {

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { LocalServerError } from "./local-server-error.ts";
 
 /** How to run a program that refuses to run as root. */
@@ -16,23 +17,29 @@ const NOBODY = 65_534;
 
 /**
  * How to run the Postgres binaries: as ourselves, unless that is root. Then in a user namespace where root's files look
- * like `nobody`'s (works in every folder); where namespaces are forbidden, as the owner of an existing data folder or the
- * machine's `postgres` user, provided that user can reach the binary.
+ * like `nobody`'s (works in every folder); where namespaces are forbidden, as the owner of an existing data folder or as
+ * `postgres` or `nobody`, provided that user can reach the binary and the data. For that the folder that holds the data
+ * is made passable (not readable) for others.
  */
 export function choosePostgresUser(options: { readonly binary: string; readonly dataDirectory: string }): RunAs {
   if (process.getuid?.() !== 0) return RUN_AS_SELF;
   const owner = existsSync(options.dataDirectory) ? statSync(options.dataDirectory) : null;
-  if (owner === null || owner.uid === 0) {
+  const isOthers = owner !== null && owner.uid !== 0;
+  if (!isOthers) {
     const namespace = inUserNamespace();
-    if (canRun(namespace, options.binary)) return namespace;
+    if (canRun(namespace, options.binary, ["--version"])) return namespace;
   }
-  const account = owner === null || owner.uid === 0 ? findAccount("postgres") : { uid: owner.uid, gid: owner.gid };
-  const asAccount: RunAs = { wrap: (command, args) => [command, [...args]], ids: account ?? {} };
-  if (account !== null && canRun(asAccount, options.binary)) return asAccount;
+  const account = isOthers ? { uid: owner.uid, gid: owner.gid } : (findAccount("postgres") ?? findAccount("nobody"));
+  if (account !== null) {
+    const asAccount: RunAs = { wrap: (command, args) => [command, [...args]], ids: account };
+    const parent = dirname(options.dataDirectory);
+    chmodSync(parent, statSync(parent).mode | 0o011);
+    if (canRun(asAccount, options.binary, ["--version"]) && canRun(asAccount, "test", ["-x", parent])) return asAccount;
+  }
   throw new LocalServerError(
     "ROOT_REFUSED",
-    "Postgres refuses to run as root, and here root can neither open a user namespace (unshare -U) nor switch to the user `postgres`. " +
-      "Run this as another user, or set SCRAPER_STATE_DIRECTORY to a folder that the user `postgres` can reach (not under /root) and install the project where that user can read it.",
+    "Postgres refuses to run as root, and here root can neither open a user namespace (unshare -U) nor act as another user. " +
+      "Run this as another user, or set SCRAPER_STATE_DIRECTORY to a folder that every user can pass through (not below /root), with the project in such a folder too.",
   );
 }
 
@@ -41,8 +48,8 @@ function inUserNamespace(): RunAs {
   return { wrap: (command, args) => ["unshare", [...flags, "--", command, ...args]], ids: {} };
 }
 
-function canRun(runAs: RunAs, binary: string): boolean {
-  const [command, args] = runAs.wrap(binary, ["--version"]);
+function canRun(runAs: RunAs, program: string, programArgs: readonly string[]): boolean {
+  const [command, args] = runAs.wrap(program, programArgs);
   return spawnSync(command, args, { stdio: "ignore", cwd: "/", timeout: 10_000, ...runAs.ids }).status === 0;
 }
 

@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import postgres from "postgres";
 import { clearStalePostmaster, POSTGRES_STOP } from "./clear-stale-postmaster.ts";
@@ -43,11 +43,13 @@ const START_TRIES = 5;
  * The URL is the superuser's, on database `postgres`. Fails with a LocalServerError and leaves nothing running.
  */
 export async function startPostgres(options: PostgresOptions): Promise<RunningServer> {
-  const directory = resolve(options.directory);
-  const recordFile = `${directory}.process.json`;
   const settings = { ...DEFAULT_SETTINGS, ...options.settings };
   const binaries = await findPostgresBinaries();
-  makeFolder(dirname(directory));
+  const parent = dirname(resolve(options.directory));
+  makeFolder(parent);
+  // One spelling, so that a server of an earlier start is known by its command line.
+  const directory = join(realpathSync(parent), basename(resolve(options.directory)));
+  const recordFile = `${directory}.process.json`;
   makeFolder(dirname(resolve(options.logFile)));
   const runAs = choosePostgresUser({ binary: binaries.postgres, dataDirectory: directory });
   await clearStalePostmaster(directory, recordFile);

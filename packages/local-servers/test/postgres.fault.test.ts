@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import postgres from "postgres";
 import { describeProcess, isSameProcess, type RunningServer, startPostgres } from "../src/index.ts";
 
@@ -117,6 +117,23 @@ describe("startPostgres", () => {
     const next = await start();
     expect(isSameProcess(pid, left.startId)).toBe(false);
     expect(await query(next.url, "select 1 as n")).toEqual([{ n: 1 }]);
+  });
+
+  // In a container root has no user namespaces: the server then runs as another user of the machine, on a folder it owns.
+  it("runs as another user where root may not open a namespace, and keeps to that user's folder ever after", async () => {
+    const fake = join(folder, "unshare");
+    writeFileSync(fake, "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+    chmodSync(folder, 0o755);
+    vi.stubEnv("PATH", `${folder}:${process.env["PATH"]}`);
+    const first = await start();
+    const owner = statSync(join(folder, "postgres")).uid;
+    expect(owner === 0).toBe(false);
+    await query(first.url, "create table kept (n int)");
+    await first.stop();
+    vi.unstubAllEnvs();
+    const second = await start();
+    expect(await query(second.url, "select * from kept")).toEqual([]);
+    expect(statSync(join(folder, "postgres")).uid).toBe(owner);
   });
 
   it("names a taken port, a foreign folder and a lost password, and leaves nothing running", async () => {

@@ -29,14 +29,15 @@ export async function runUp(context: CliContext, options: UpOptions): Promise<vo
   const state = openStateDirectory(wanted.stateDirectory);
   const unlock = takeStateLock(state.lock);
   const stack = await openLocalStack(context, state, wanted.timings.drainGraceMs);
+  const starting = start(context, options, { wanted, state, stack });
   try {
-    await start(context, options, { wanted, state, stack });
+    // A stop need not wait for the start: stopping the stack ends what is under way.
+    await Promise.race([starting, untilAborted(context.stop)]);
     await untilAborted(context.stop);
-    context.print("Stopping; once more Ctrl-C ends everything at once");
-  } catch (error) {
-    if (!context.stop.aborted) throw error;
+    context.print("Stopping; one more Ctrl-C ends everything at once");
   } finally {
     await stack.stop();
+    await starting.catch(() => undefined);
     unlock();
   }
 }

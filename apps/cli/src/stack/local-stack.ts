@@ -13,7 +13,7 @@ import { type Launched, supervise, type Supervisor } from "./supervisor.ts";
 export type LocalStack = {
   /** Where logs and data are. */
   readonly state: StateDirectory;
-  /** Does a step and prints how long it took. */
+  /** Does a step and prints how long it took; fails when the stack was told to stop meanwhile. */
   step<T>(name: string, work: () => Promise<T>): Promise<T>;
   /** Starts a server that everything else needs; it ends after everything else, the last one first. */
   startServer(name: string, launch: (signal: AbortSignal) => Promise<Launched>): Promise<void>;
@@ -92,6 +92,7 @@ export async function openLocalStack(
     async step(name, work) {
       const from = performance.now();
       const value = await work();
+      context.stop.throwIfAborted();
       print(`  ${name.padEnd(40)} ${((performance.now() - from) / 1_000).toFixed(2)} s`);
       return value;
     },

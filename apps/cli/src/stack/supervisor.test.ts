@@ -115,6 +115,15 @@ describe("supervise", () => {
     expect(pids.at(-1)).toBeNull();
   });
 
+  it("waits for a launch that is under way when it is stopped, and stops what came of it", async () => {
+    const supervisor = create();
+    const started = supervisor.start();
+    await supervisor.stop();
+    await started;
+    expect(launches[0]!.isStopped).toBe(true);
+    expect(launches).toHaveLength(1);
+  });
+
   it("starts nothing when it is stopped between two lives", async () => {
     let inPause: () => void = () => undefined;
     const paused = new Promise<void>((resolve) => (inPause = resolve));

@@ -48,11 +48,18 @@ export function supervise(options: {
   const { name, launch, onPid, print, time = MACHINE_TIME } = options;
   const abort = new AbortController();
   let running: Launched | null = null;
+  let launching: Promise<unknown> = Promise.resolve();
   let loop: Promise<void> = Promise.resolve();
   let stopping: Promise<void> | null = null;
   let pauseMs = BACKOFF.firstMs;
 
-  async function launchOnce(): Promise<Launched> {
+  function launchOnce(): Promise<Launched> {
+    const launched = launchNow();
+    launching = launched.catch(() => undefined);
+    return launched;
+  }
+
+  async function launchNow(): Promise<Launched> {
     try {
       const launched = await launch(onPid, abort.signal);
       running = launched;
@@ -110,6 +117,7 @@ export function supervise(options: {
 
   async function stopNow(): Promise<void> {
     abort.abort();
+    await launching;
     await running?.stop();
     await loop;
   }
