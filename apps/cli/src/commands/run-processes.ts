@@ -2,6 +2,7 @@ import { type Container, SERVICE_NAMES, type ServiceName, type Settings } from "
 import type { CliContext } from "../cli-context.ts";
 import { type ProcessKind, PROCESSES } from "../process-table.ts";
 import { readSettings } from "../read-settings.ts";
+import { untilAborted } from "../until-aborted.ts";
 
 /**
  * Runs process kinds in this process until it is told to end, then drains them. They start in the order given; the
@@ -17,25 +18,20 @@ export async function runProcesses(context: CliContext, kinds: readonly ProcessK
     await Promise.all(doors.map((container) => container.stop()));
     await Promise.all(others.map((container) => container.stop()));
   };
+  const starting = startAll(containers);
   try {
-    // A stop during the start ends the start.
-    await Promise.race([startAll(containers), untilAborted(context.stop)]);
+    // A stop need not wait for the start: stopping a container ends its start.
+    await Promise.race([starting, untilAborted(context.stop)]);
     if (!context.stop.aborted) context.ready();
     await untilAborted(context.stop);
   } finally {
     await stopAll();
+    await starting.catch(() => undefined);
   }
 }
 
 async function startAll(containers: readonly Container[]): Promise<void> {
   for (const container of containers) await container.start();
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 /** Services that share a process each listen on the loopback port that their own URL names. */

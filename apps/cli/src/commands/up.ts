@@ -13,6 +13,7 @@ import { planStack, type ProcessMode, type ServicePorts } from "../stack/stack-p
 import { openDatabaseServer, openRedisServer } from "../stack/stack-servers.ts";
 import { openStateDirectory, readStateFile, type StateDirectory, writeStateFile } from "../stack/state-directory.ts";
 import { takeStateLock } from "../stack/state-lock.ts";
+import { untilAborted } from "../until-aborted.ts";
 import { migrateDatabase } from "./migrate.ts";
 
 /** The line that says that everything answers. */
@@ -199,11 +200,4 @@ function joined(given: string | undefined, own: string): string {
 
 function present(text: string | undefined): string | undefined {
   return text === undefined || text.trim() === "" ? undefined : text;
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

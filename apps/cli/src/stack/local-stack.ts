@@ -25,7 +25,7 @@ export type LocalStack = {
   stop(): Promise<void>;
 };
 
-/** What a process may take beyond its drain grace before it is killed, in milliseconds. */
+/** What a process may take beyond its drain graces (the gateway's, then the others') before it is killed, in milliseconds. */
 const STOP_MARGIN_MS = 10_000;
 const LOG_CHECK_MS = 60_000;
 /** Orphans of a killed `up` are draining already. */
@@ -69,7 +69,7 @@ export async function openLocalStack(
           env: { ...env, ...planned.env },
           logFile: join(state.logs, `${name}.log`),
           recordFile: join(state.run, `${name}.json`),
-          stopWithinMs: drainGraceMs + STOP_MARGIN_MS,
+          stopWithinMs: 2 * drainGraceMs + STOP_MARGIN_MS,
           onSpawn,
           signal,
         }),

@@ -52,6 +52,7 @@ export function supervise(options: {
   let loop: Promise<void> = Promise.resolve();
   let stopping: Promise<void> | null = null;
   let pauseMs = BACKOFF.firstMs;
+  const isStopped = () => abort.signal.aborted;
 
   function launchOnce(): Promise<Launched> {
     const launched = launchNow();
@@ -65,7 +66,7 @@ export function supervise(options: {
       running = launched;
       onPid(launched.pid);
       // A stop that came during the launch found nothing to stop.
-      if (abort.signal.aborted) await launched.stop();
+      if (isStopped()) await launched.stop();
       return launched;
     } catch (error) {
       onPid(null);
@@ -83,7 +84,7 @@ export function supervise(options: {
       try {
         return await launchOnce();
       } catch (error) {
-        if (tries === FIRST_TRIES || abort.signal.aborted) throw error;
+        if (tries === FIRST_TRIES || isStopped()) throw error;
         await pause();
       }
     }
@@ -92,10 +93,10 @@ export function supervise(options: {
   /** Null when it was stopped meanwhile. */
   async function launchAgain(how: string): Promise<Launched | null> {
     for (let why = `ended (${how})`; ;) {
-      if (abort.signal.aborted) return null;
+      if (isStopped()) return null;
       print(`${name} ${why}; it starts again in ${pauseMs} ms`);
       await pause();
-      if (abort.signal.aborted) return null;
+      if (isStopped()) return null;
       try {
         return await launchOnce();
       } catch (error) {
