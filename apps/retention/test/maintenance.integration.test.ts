@@ -1,0 +1,348 @@
+import { createDatabase, type Database, findEvent, findJob, listAttempts, migrate } from "@keble-scraper/db";
+import { claimDeliveries, registerEndpoint } from "@keble-scraper/db/commands/callbacks";
+import { claimJobs } from "@keble-scraper/db/commands/fetching";
+import { cancelJob, type NewJob, submitJobs } from "@keble-scraper/db/commands/intake";
+import {
+  type Container,
+  createBell,
+  createBellListener,
+  createHints,
+  createLogger,
+  HINT_CHANNELS,
+  parseSettings,
+} from "@keble-scraper/service";
+import {
+  createTestDatabase,
+  createTestSignals,
+  startTcpProxy,
+  type TestDatabase,
+  type TestRedis,
+  testRedis,
+  type TestSignals,
+} from "@keble-scraper/testkit";
+import { Redis } from "ioredis";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createBeat, createMaintenanceWorker, createRetention } from "../src/app.ts";
+import type { RetentionSettings } from "../src/settings.ts";
+
+const logger = createLogger({ name: "test", level: "silent" });
+const never = new AbortController().signal;
+const DAY_MS = 86_400_000;
+/** Ids that sort after each other, as a process makes them. */
+let made = 0;
+const newId = () => `01900000-0000-7000-8000-${String((made += 1)).padStart(12, "0")}`;
+
+let clone: TestDatabase;
+let redis: TestRedis;
+let database: Database;
+let redisClient: Redis;
+let signals: TestSignals;
+let cleanups: (() => Promise<void>)[];
+
+beforeEach(async () => {
+  clone = await createTestDatabase({ migrate });
+  redis = await testRedis();
+  redisClient = new Redis(redis.url);
+  signals = createTestSignals();
+  cleanups = [];
+  database = createDatabase({
+    url: clone.url,
+    applicationName: "test",
+    commandConnections: 4,
+    readConnections: 2,
+    statementTimeoutMs: 20_000,
+  });
+});
+
+afterEach(async () => {
+  for (const cleanup of cleanups.toReversed()) {
+    await cleanup();
+  }
+  await database.stop(performance.now() + 1_000);
+  const left = await redisClient.keys(`{${prefixName()}}*`);
+  if (left.length > 0) {
+    await redisClient.del(left);
+  }
+  redisClient.disconnect();
+  await clone[Symbol.asyncDispose]();
+});
+
+const prefixName = () => redis.prefix.replaceAll(":", "");
+const keyOf = (name: string) => `{${prefixName()}}:${name}`;
+
+function settings(env: Record<string, string> = {}): RetentionSettings {
+  const parsed = parseSettings({
+    SCRAPER_ENVIRONMENT: "test",
+    SCRAPER_LOG_LEVEL: "silent",
+    SCRAPER_DATABASE_URL: clone.url,
+    SCRAPER_REDIS_URL: redis.url,
+    SCRAPER_REDIS_PREFIX: prefixName(),
+    SCRAPER_SERVICE_TOKEN: "a-service-token-for-tests",
+    SCRAPER_SECRET_KEY: "ab".repeat(32),
+    SCRAPER_MAINTENANCE_INTERVAL_SECONDS: "0.2",
+    SCRAPER_ABORT_GRACE_MS: "200",
+    SCRAPER_INTERNAL_PORT: "0",
+    ...env,
+  });
+  if (!parsed.ok) {
+    throw new Error(JSON.stringify(parsed.faults));
+  }
+  return parsed.value;
+}
+
+async function run(container: Container): Promise<Container> {
+  await container.start();
+  cleanups.push(() => container.stop(5_000));
+  return container;
+}
+
+const startWorker = (env: Record<string, string> = {}, own: TestSignals = signals) =>
+  run(createMaintenanceWorker(settings(env), { signals: own }));
+
+async function submit(overrides: Partial<NewJob> = {}): Promise<string> {
+  const job: NewJob = {
+    id: newId(),
+    idempotencyKey: null,
+    requestSha256: "00".repeat(32),
+    target: { url: "https://shop.example.com/p/1", method: "GET", headers: {} },
+    transport: "HTTP",
+    routes: ["DIRECT"],
+    freshness: "NO_CACHE",
+    accept: "SUCCESS_ONLY",
+    contentTypes: null,
+    robots: "RESPECT",
+    labels: {},
+    attemptBudget: 3,
+    maxBodyBytes: 1_000_000,
+    costCapMicros: 0,
+    deadlineSeconds: 300,
+    callbackEndpoint: null,
+    ...overrides,
+  };
+  const [verdict] = await submitJobs(database.commands, { callerId: "acme", jobs: [job], queuedMax: null });
+  if (verdict?.kind !== "ACCEPTED") {
+    throw new Error("not accepted");
+  }
+  return job.id;
+}
+
+/** Claims everything that is due, as a worker that is then killed. */
+async function claimAndDie(leaseSeconds = 60): Promise<number> {
+  const leases = await claimJobs(database.commands, {
+    transport: "HTTP",
+    slots: 50,
+    leaseSeconds,
+    afterCaller: "",
+    of: "TRUSTED",
+    callerRunningMax: null,
+  });
+  return leases.length;
+}
+
+async function ledger(id: string): Promise<string[]> {
+  const page = await listAttempts(database.reads, { jobId: id, afterId: null, limit: 50 });
+  return page.items.map((attempt) => attempt.outcome);
+}
+
+const stateOf = async (id: string) => (await findJob(database.reads, id, null))?.status;
+
+async function registerReceiver(): Promise<{ readonly id: string; readonly name: string }> {
+  const id = newId();
+  const name = `orders-${made}`;
+  const answer = await registerEndpoint(
+    database.commands,
+    {
+      id,
+      callerId: "acme",
+      name,
+      url: "https://hooks.example.com/in",
+      events: null,
+      attemptBudget: 3,
+      timeoutMs: 15_000,
+      maxConcurrency: 100,
+      secret: { keyId: "0a1b2c3d", ciphertext: Buffer.from("sealed") },
+    },
+    { actor: "system:test", requestId: "req-1" },
+  );
+  if (!answer.ok) {
+    throw new Error(answer.failure.code);
+  }
+  return { id, name };
+}
+
+async function endWithEvent(endpoint: string): Promise<string> {
+  const id = await submit({ callbackEndpoint: endpoint });
+  const ended = await cancelJob(
+    database.commands,
+    { id, callerId: null },
+    { jobRetentionMs: 90 * DAY_MS, abortGraceMs: 200 },
+  );
+  if (ended?.eventId === undefined || ended.eventId === null) {
+    throw new Error("no event");
+  }
+  return ended.eventId;
+}
+
+describe("maintenance, by itself", () => {
+  test("J4 a dead worker's job is due again, its attempt LOST, and its bell is rung", async () => {
+    const id = await submit();
+    expect(await claimAndDie(0)).toBe(1);
+    await startWorker();
+    await signals.reachedTimes("maintenance.ran", 1);
+    expect(await ledger(id)).toEqual(["LOST"]);
+    expect(await stateOf(id)).toBe("QUEUED");
+    const entries = await redisClient.hvals(keyOf("fetch:jobs"));
+    expect(entries.map((entry) => (JSON.parse(entry) as { data: unknown }).data)).toContainEqual({
+      transport: "HTTP",
+      jobId: id,
+    });
+  });
+
+  test("J4 a live worker's lease is left alone", async () => {
+    const id = await submit();
+    await claimAndDie(60);
+    await startWorker();
+    await signals.reachedTimes("maintenance.ran", 2);
+    expect(await ledger(id)).toEqual([]);
+    expect(await stateOf(id)).toBe("RUNNING");
+  });
+
+  test("J4 two maintenance workers end an expired lease once", async () => {
+    const ids: string[] = [];
+    for (let each = 0; each < 40; each += 1) {
+      ids.push(await submit());
+    }
+    await claimAndDie(0);
+    const other = createTestSignals();
+    await Promise.all([startWorker(), startWorker({}, other)]);
+    await Promise.all([signals.reachedTimes("maintenance.ran", 2), other.reachedTimes("maintenance.ran", 2)]);
+    const lost = await Promise.all(ids.map((id) => ledger(id)));
+    expect(lost).toEqual(ids.map(() => ["LOST"]));
+  });
+
+  test("J5 a waiting job ends at its deadline, long before a tick, and whoever waits is told", async () => {
+    const hints = createHints({ redisUrl: redis.url, prefix: `{${prefixName()}}`, logger });
+    await hints.start(never);
+    cleanups.push(() => hints.stop(performance.now()));
+    const told: string[] = [];
+    hints.subscribe(HINT_CHANNELS.jobsEnded, (ids) => void told.push(...ids));
+    await startWorker({ SCRAPER_MAINTENANCE_INTERVAL_SECONDS: "600" });
+    await signals.reachedTimes("maintenance.ran", 1);
+    const id = await submit({ deadlineSeconds: 2 });
+    await expect.poll(() => stateOf(id), { timeout: 10_000 }).toBe("FAILED");
+    const job = await findJob(database.reads, id, null);
+    expect(job?.failure).toMatchObject({ kind: "LOCAL", code: "DEADLINE_EXCEEDED" });
+    const lateMs = Date.parse(String(job?.finishedAt)) - Date.parse(String(job?.limits.deadlineAt));
+    expect(lateMs).toBeGreaterThanOrEqual(0);
+    expect(lateMs).toBeLessThan(1_500);
+    await expect.poll(() => told).toContain(id);
+  });
+
+  test("J5 a running job is left until its abort grace is over", async () => {
+    const id = await submit({ deadlineSeconds: 1 });
+    await claimAndDie(60);
+    await startWorker({ SCRAPER_ABORT_GRACE_MS: "1000" });
+    await expect.poll(() => stateOf(id), { timeout: 10_000 }).toBe("FAILED");
+    const job = await findJob(database.reads, id, null);
+    const lateMs = Date.parse(String(job?.finishedAt)) - Date.parse(String(job?.limits.deadlineAt));
+    expect(lateMs).toBeGreaterThanOrEqual(1_000);
+    expect(lateMs).toBeLessThan(2_500);
+    expect(await ledger(id)).toEqual(["LOST"]);
+  });
+
+  test("C2 a delivery whose worker died is due again, and its bell is rung", async () => {
+    const endpoint = await registerReceiver();
+    const eventId = await endWithEvent(endpoint.name);
+    const batch = await claimDeliveries(database.commands, { slots: 1, leaseSeconds: 0, afterEndpointId: null });
+    expect(batch.leases).toHaveLength(1);
+    await startWorker();
+    await signals.reachedTimes("maintenance.ran", 1);
+    const event = await findEvent(database.reads, eventId, null);
+    expect(event?.state).toBe("PENDING");
+    await expect.poll(() => redisClient.llen(keyOf("callbacks:waiting"))).toBe(1);
+  });
+
+  test("C3 deliveries that a closed endpoint left behind become dead letters", async () => {
+    const endpoint = await registerReceiver();
+    const eventId = await endWithEvent(endpoint.name);
+    await database.commands`update callback_endpoints set disabled_at = now(), disabled_reason = 'OPERATOR' where id = ${endpoint.id}`;
+    await startWorker();
+    await signals.reachedTimes("maintenance.ran", 1);
+    const event = await findEvent(database.reads, eventId, null);
+    expect(event?.state).toBe("DEAD_LETTER");
+  });
+
+  test("J8 every due job is announced, up to what a bell takes", async () => {
+    for (let each = 0; each < 25; each += 1) {
+      await submit();
+    }
+    await startWorker({ SCRAPER_MAINTENANCE_INTERVAL_SECONDS: "600", SCRAPER_PUBLISH_CONCURRENCY: "3" });
+    await signals.reachedTimes("maintenance.ran", 1);
+    expect(await redisClient.llen(keyOf("fetch:waiting"))).toBe(25);
+  });
+});
+
+describe("maintenance, when parts are away", () => {
+  test("without Redis it recovers all the same", async () => {
+    const id = await submit();
+    await claimAndDie(0);
+    const worker = await startWorker({ SCRAPER_REDIS_URL: "redis://127.0.0.1:1" });
+    await signals.reachedTimes("maintenance.ran", 1);
+    expect(await ledger(id)).toEqual(["LOST"]);
+    const wakeup = worker.checks.filter((check) => check.name === "wakeup");
+    expect(await Promise.all(wakeup.map((check) => check.check()))).toEqual(["degraded", "degraded"]);
+  });
+
+  test("after an outage of Postgres it goes on by itself", async () => {
+    await using proxy = await startTcpProxy({ target: clone.url });
+    await startWorker({ SCRAPER_DATABASE_URL: proxy.through(clone.url) });
+    await signals.reachedTimes("maintenance.ran", 1);
+    await proxy.refuse();
+    const id = await submit();
+    await claimAndDie(0);
+    await proxy.restore();
+    await expect.poll(() => ledger(id), { timeout: 25_000 }).toEqual(["LOST"]);
+    for (const cleanup of cleanups.splice(0).toReversed()) {
+      await cleanup();
+    }
+  });
+});
+
+describe("beat", () => {
+  test("rings maintenance, which runs then and not only at its interval", async () => {
+    await startWorker({ SCRAPER_MAINTENANCE_INTERVAL_SECONDS: "600" });
+    await signals.reachedTimes("maintenance.ran", 1);
+    const before = signals.points.filter((point) => point === "maintenance.ran").length;
+    await run(createBeat(settings(), { signals }));
+    await signals.reachedTimes("beat.ran", 3);
+    await signals.reachedTimes("maintenance.ran", before + 2);
+    expect(signals.points.filter((point) => point === "maintenance.ran").length).toBeGreaterThanOrEqual(before + 2);
+  });
+
+  test("without a maintenance worker its bells stay bounded", async () => {
+    const bell = createBell({ redisUrl: redis.url, prefix: `{${prefixName()}}`, logger });
+    await bell.start(never);
+    cleanups.push(() => bell.stop(performance.now()));
+    await Promise.all(Array.from({ length: 1_001 }, () => bell.publish("maintenance", {})));
+    await run(createBeat(settings({ SCRAPER_MAINTENANCE_INTERVAL_SECONDS: "0.05" }), { signals }));
+    await signals.reachedTimes("beat.ran", 10);
+    expect(await redisClient.llen(keyOf("maintenance:waiting"))).toBeLessThan(1_005);
+    const heard = createBellListener({
+      redisUrl: redis.url,
+      prefix: `{${prefixName()}}`,
+      kind: "maintenance",
+      onRing: () => undefined,
+      logger,
+    });
+    await heard.start(never);
+    cleanups.push(() => heard.stop(performance.now()));
+    await expect.poll(() => redisClient.llen(keyOf("maintenance:waiting")), { timeout: 10_000 }).toBeLessThan(10);
+  });
+});
+
+test("the service starts, answers and stops without a database", async () => {
+  const container = createRetention(settings());
+  await container.start();
+  await container.stop(0);
+  expect(container.name).toBe("retention");
+});
