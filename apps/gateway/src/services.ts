@@ -73,18 +73,26 @@ export type CallbacksCalls = {
   readonly getEvent: Query<GetEventCall, GetEventAnswer>;
 };
 
-/** The services behind the gateway. `waiting` is intake too, over connections that a long wait may hold. */
+/** The services behind the gateway. */
 export type Services = {
   readonly intake: IntakeCalls;
-  readonly waiting: () => IntakeCalls;
+  /**
+   * Asks intake for something that may wait. A wait has connections of its own, so that it holds up no call that does
+   * not wait; when all of them are taken, intake is asked without waiting.
+   */
+  readonly askWaiting: <T>(
+    waitSeconds: number | undefined,
+    ask: (intake: IntakeCalls, waitSeconds: number | undefined) => Promise<T>,
+  ) => Promise<T>;
   readonly artifacts: ArtifactsCalls;
   readonly callbacks: CallbacksCalls;
 };
 
 /** The longest call: a wait of 60 s and 5 s to answer it. */
 const CALL_MS_MAX = 65_000;
-/** A client holds 64 connections, one call each: so many clients let 256 callers wait, and hinder no call that does not. */
-const WAITING_CLIENTS = 4;
+/** A client holds 64 connections, one call each. Waits are dealt out evenly, so that none waits for a connection. */
+const WAITING_CLIENTS = 8;
+const WAITS_MAX = WAITING_CLIENTS * 60;
 
 /** Clients of the services behind the gateway. Nothing is connected before the first call. */
 export function openServices(settings: GatewaySettings["internal"]): Services & { close(): Promise<void> } {
@@ -99,12 +107,21 @@ export function openServices(settings: GatewaySettings["internal"]): Services & 
   const artifacts = open<ArtifactsRouter>("artifacts");
   const callbacks = open<AnyRouter>("callbacks");
   const waiting = Array.from({ length: WAITING_CLIENTS }, () => open<IntakeRouter>("intake"));
-  let turn = 0;
+  const waits = waiting.map(() => 0);
   return {
     intake: intake.client,
-    waiting() {
-      turn = (turn + 1) % waiting.length;
-      return (waiting[turn] ?? intake).client;
+    async askWaiting(waitSeconds, ask) {
+      const least = waits.indexOf(Math.min(...waits));
+      const client = waiting[least]?.client;
+      if (waitSeconds === undefined || client === undefined || sum(waits) >= WAITS_MAX) {
+        return ask(intake.client, undefined);
+      }
+      waits[least] = (waits[least] ?? 0) + 1;
+      try {
+        return await ask(client, waitSeconds);
+      } finally {
+        waits[least] = (waits[least] ?? 1) - 1;
+      }
     },
     artifacts: artifacts.client,
     callbacks: callbacks.client as unknown as CallbacksCalls,
@@ -112,4 +129,8 @@ export function openServices(settings: GatewaySettings["internal"]): Services & 
       await Promise.all([intake, artifacts, callbacks, ...waiting].map((client) => client.close()));
     },
   };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }

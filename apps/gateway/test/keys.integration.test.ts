@@ -1,4 +1,5 @@
 import { ok } from "@keble-scraper/contract";
+import { revokeApiKey } from "@keble-scraper/db/commands/keys";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ID, QUEUED } from "./fixtures.ts";
 import { openGateway, type OpenGateway } from "./open-gateway.ts";
@@ -72,5 +73,43 @@ describe("API keys", () => {
     expect((await send(`bearer  ${open.serviceKey.secret}`)).status).toBe(200);
     expect((await send(`Basic ${open.serviceKey.secret}`)).status).toBe(401);
     expect((await send(open.serviceKey.secret)).status).toBe(401);
+  });
+});
+
+describe("a key that another process revokes", () => {
+  it("passes here for five seconds at most", async () => {
+    const key = await open.makeKey({ callerId: "acme" });
+    expect((await read(key.secret)).status).toBe(200);
+    await open.elsewhere((sql) => revokeApiKey(sql, key.id, { actor: "system:test", requestId: null }));
+    open.passTime(4_000);
+    expect((await read(key.secret)).status).toBe(200);
+    open.passTime(1_000);
+    expect((await read(key.secret)).status).toBe(401);
+  });
+});
+
+describe("while Postgres is away", () => {
+  it("known keys pass, unknown ones get 503 and not 401, and all is well when it is back", async () => {
+    await using away = await openGateway({ viaProxy: true });
+    away.services.on("getJob", () => ok(QUEUED));
+    const path = `/v1/jobs/${ID}`;
+    expect((await away.send("GET", path)).status).toBe(200);
+    await away.proxy.refuse();
+    expect((await away.send("GET", path)).status).toBe(200);
+    for (const face of [path, `/trpc/getJob?input=${encodeURIComponent(JSON.stringify({ id: ID }))}`]) {
+      const stranger = await away.send("GET", face, { key: away.operatorKey.secret });
+      expect(stranger.status).toBe(503);
+      expect(stranger.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
+      expect(JSON.stringify(stranger.body)).toContain('"code":"DEPENDENCY_UNAVAILABLE"');
+      expect(JSON.stringify(stranger.body)).not.toMatch(/127\.0\.0\.1|ECONN|postgres/i);
+    }
+    expect((await away.send("GET", "/readyz", { key: null })).body).toMatchObject({
+      status: "down",
+      checks: [{ name: "database", status: "down" }, {}, {}, {}],
+    });
+    await away.proxy.restore();
+    await expect
+      .poll(async () => (await away.send("GET", path, { key: away.operatorKey.secret })).status, { timeout: 10_000 })
+      .toBe(200);
   });
 });

@@ -1,9 +1,9 @@
 import { Writable } from "node:stream";
 import type { CreatedApiKey, Scope } from "@keble-scraper/contract";
-import { createDatabase, migrate } from "@keble-scraper/db";
+import { createDatabase, migrate, type Sql } from "@keble-scraper/db";
 import { createApiKey } from "@keble-scraper/db/commands/keys";
-import { createLogger, parseSettings } from "@keble-scraper/service";
-import { createTestDatabase } from "@keble-scraper/testkit";
+import { createLogger, parseSettings, SYSTEM_CLOCK } from "@keble-scraper/service";
+import { createTestDatabase, startTcpProxy, type TcpProxy } from "@keble-scraper/testkit";
 import { createGateway, type Gateway } from "../src/app.ts";
 import { startStandIns, type StandIns } from "./stand-ins.ts";
 
@@ -16,6 +16,12 @@ export type OpenGateway = AsyncDisposable & {
   readonly operatorKey: CreatedApiKey;
   /** Everything logged so far, as text. */
   log(): string;
+  /** Between the gateway and Postgres, with `viaProxy`. */
+  readonly proxy: TcpProxy;
+  /** Runs something against the database as another process would. */
+  elsewhere<T>(run: (sql: Sql) => Promise<T>): Promise<T>;
+  /** Sets the gateway's monotonic clock ahead. */
+  passTime(milliseconds: number): void;
   makeKey(key: { callerId?: string; scopes?: Scope[]; expiresAt?: Date }): Promise<CreatedApiKey>;
   /** A request with JSON and a key; `key` null sends none. */
   send(method: string, path: string, options?: SendOptions): Promise<Answer>;
@@ -31,12 +37,13 @@ export type Answer = { readonly status: number; readonly headers: Headers; reado
 
 const SERVICE_TOKEN = "a-token-of-the-test-that-is-long-enough-0123456789";
 
-export async function openGateway(): Promise<OpenGateway> {
+export async function openGateway(options: { readonly viaProxy?: boolean } = {}): Promise<OpenGateway> {
   const database = await createTestDatabase({ migrate });
+  const proxy = await startTcpProxy({ target: database.url });
   const services = await startStandIns(SERVICE_TOKEN);
   const parsed = parseSettings({
     SCRAPER_ENVIRONMENT: "test",
-    SCRAPER_DATABASE_URL: database.url,
+    SCRAPER_DATABASE_URL: options.viaProxy === true ? proxy.through(database.url) : database.url,
     SCRAPER_REDIS_URL: "redis://127.0.0.1:1",
     SCRAPER_SERVICE_TOKEN: SERVICE_TOKEN,
     SCRAPER_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
@@ -55,20 +62,31 @@ export async function openGateway(): Promise<OpenGateway> {
     },
   });
   const settings = { ...parsed.value, gateway: { host: "127.0.0.1", port: 0 } };
-  const gateway = createGateway(settings, { logger: createLogger({ name: "gateway", level: "info", destination }) });
+  let aheadMs = 0;
+  const gateway = createGateway(settings, {
+    clock: { monotonicMs: () => SYSTEM_CLOCK.monotonicMs() + aheadMs, wallMs: () => SYSTEM_CLOCK.wallMs() },
+    logger: createLogger({ name: "gateway", level: "info", destination }),
+  });
   await gateway.start();
 
-  const makeKey: OpenGateway["makeKey"] = async ({ callerId, scopes, expiresAt }) => {
+  const elsewhere = async <T>(run: (sql: Sql) => Promise<T>): Promise<T> => {
     const pools = createDatabase({
       url: database.url,
-      applicationName: "keys",
+      applicationName: "another-process",
       commandConnections: 1,
       readConnections: 1,
       statementTimeoutMs: 5_000,
     });
     try {
-      return await createApiKey(
-        pools.commands,
+      return await run(pools.commands);
+    } finally {
+      await pools.stop(performance.now() + 1_000);
+    }
+  };
+  const makeKey: OpenGateway["makeKey"] = ({ callerId, scopes, expiresAt }) =>
+    elsewhere((sql) =>
+      createApiKey(
+        sql,
         {
           name: "test",
           kind: callerId === undefined ? "OPERATOR" : "SERVICE",
@@ -77,11 +95,8 @@ export async function openGateway(): Promise<OpenGateway> {
           expiresAt: expiresAt ?? null,
         },
         { actor: "system:test", requestId: null },
-      );
-    } finally {
-      await pools.stop(performance.now() + 1_000);
-    }
-  };
+      ),
+    );
   const serviceKey = await makeKey({ callerId: "acme" });
   const operatorKey = await makeKey({});
 
@@ -93,6 +108,11 @@ export async function openGateway(): Promise<OpenGateway> {
     operatorKey,
     log: () => lines.join(""),
     makeKey,
+    proxy,
+    elsewhere,
+    passTime(milliseconds) {
+      aheadMs += milliseconds;
+    },
     async send(method, path, { key = serviceKey.secret, body, headers, signal } = {}) {
       const response = await fetch(gateway.url + path, {
         method,
@@ -115,6 +135,7 @@ export async function openGateway(): Promise<OpenGateway> {
     async [Symbol.asyncDispose]() {
       await gateway.stop(0);
       await services.stop();
+      await proxy[Symbol.asyncDispose]();
       await database[Symbol.asyncDispose]();
     },
   };

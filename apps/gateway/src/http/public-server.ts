@@ -5,11 +5,8 @@ import { getRequestListener } from "@hono/node-server";
 import { localFailure, toErrorEnvelope } from "@keble-scraper/contract";
 import type { Component, Logger } from "@keble-scraper/service";
 
-/** A request's head has this long to arrive, and all of it: a slow sender holds a socket no longer. */
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 30_000;
-/** How often the two are looked at. */
-const TIMEOUT_CHECK_MS = 1_000;
+/** How long a request's head may take to arrive, and all of it: a slow sender holds a socket no longer. Looked at each second. */
+const TIMEOUTS = { headersMs: 10_000, requestMs: 30_000, checkMs: 1_000 };
 /** Longer than the 60 s that load balancers keep a connection for, so that it is they who close it. */
 const KEEP_ALIVE_MS = 65_000;
 /** The largest head, in bytes. */
@@ -28,7 +25,10 @@ export function createPublicServer(options: {
   readonly fetch: (request: Request) => Response | Promise<Response>;
   readonly stopping: () => void;
   readonly logger: Logger;
+  /** Absent: the module's own. */
+  readonly timeouts?: { readonly headersMs: number; readonly requestMs: number; readonly checkMs: number };
 }): PublicServer {
+  const timeouts = options.timeouts ?? TIMEOUTS;
   // Its own error handler sees only what can't be made into a request: no host, no URL.
   const listener = getRequestListener(options.fetch, { errorHandler: () => malformed() });
   let server: Server | undefined;
@@ -46,9 +46,9 @@ export function createPublicServer(options: {
       signal.throwIfAborted();
       const created = createServer(
         {
-          headersTimeout: HEADERS_TIMEOUT_MS,
-          requestTimeout: REQUEST_TIMEOUT_MS,
-          connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+          headersTimeout: timeouts.headersMs,
+          requestTimeout: timeouts.requestMs,
+          connectionsCheckingInterval: timeouts.checkMs,
           keepAliveTimeout: KEEP_ALIVE_MS,
           maxHeaderSize: HEAD_BYTES_MAX,
           // Node's own refusal would be without an envelope; the listener's is not.

@@ -6,8 +6,8 @@ import { apiProcedure, unwrap } from "../public-trpc.ts";
 export const getJob = apiProcedure({ kinds: ["SERVICE", "OPERATOR"], scope: "jobs:read" })
   .input(z.strictObject({ id: Id, waitSeconds: WaitSeconds.optional() }))
   .output(Job)
-  .query(({ ctx, input, signal }) => {
-    const { principal } = ctx;
-    const intake = input.waitSeconds === undefined ? ctx.services.intake : ctx.services.waiting();
-    return unwrap(intake.getJob.query({ principal, ...input }, ctx.call(signal, input.waitSeconds)));
-  });
+  .query(({ ctx, input: { id, waitSeconds: wanted }, signal }) =>
+    ctx.services.askWaiting(wanted, (intake, waitSeconds) =>
+      unwrap(intake.getJob.query({ principal: ctx.principal, id, waitSeconds }, ctx.call(signal, waitSeconds))),
+    ),
+  );

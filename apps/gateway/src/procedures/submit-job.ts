@@ -5,8 +5,10 @@ import { apiProcedure, unwrap } from "../public-trpc.ts";
 export const submitJob = apiProcedure({ kinds: ["SERVICE"], scope: "jobs:write" })
   .input(SubmitJobRequest)
   .output(SubmittedJob)
-  .mutation(({ ctx, input, signal }) => {
-    const { principal } = ctx;
-    const intake = input.waitSeconds === undefined ? ctx.services.intake : ctx.services.waiting();
-    return unwrap(intake.submitJob.mutate({ principal, ...input }, ctx.call(signal, input.waitSeconds)));
-  });
+  .mutation(({ ctx, input: { waitSeconds: wanted, ...submit }, signal }) =>
+    ctx.services.askWaiting(wanted, (intake, waitSeconds) =>
+      unwrap(
+        intake.submitJob.mutate({ principal: ctx.principal, ...submit, waitSeconds }, ctx.call(signal, waitSeconds)),
+      ),
+    ),
+  );
