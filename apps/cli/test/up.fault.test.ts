@@ -4,10 +4,11 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describeProcess, isSameProcess } from "@keble-scraper/local-servers";
-import { type Stack, startStack } from "@keble-scraper/testkit";
+import { type Stack, startReceiver, startStack } from "@keble-scraper/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const BINARY = fileURLToPath(new URL("../bin/keble-scraper.js", import.meta.url));
@@ -130,6 +131,25 @@ describe("keble-scraper up", () => {
     await using second = await startStack({ stateDirectory: state, env: FAST });
     for (const { pid, startId } of children) expect(isSameProcess(pid, startId)).toBe(false);
     await fetchOnce(second);
+  }, 120_000);
+
+  it("drains at the first signal, though npm repeats it, and ends everything at once at a second one", async () => {
+    await using receiver = await startReceiver({ answers: { "/slow": ["HANG"] } });
+    const env = { ...FAST, SCRAPER_DRAIN_GRACE_SECONDS: "60", SCRAPER_DEVELOPMENT_ALLOWED_TARGETS: receiver.hostPort };
+    await using stack = await startStack({ stateDirectory: state, env });
+    await stack.api.submit({ target: { url: `${receiver.url}/slow` } });
+    await receiver.waitFor(({ path }) => path === "/slow");
+    const worker = stack.pidOf("worker-fetch-1");
+    const { startId } = describeProcess(worker)!;
+    process.kill(stack.pid, "SIGINT");
+    process.kill(stack.pid, "SIGINT");
+    // Half a second is what tells a repeated signal from a second one.
+    await delay(600);
+    expect(stack.output()).toContain("Stopping");
+    expect(isSameProcess(worker, startId)).toBe(true);
+    const from = performance.now();
+    expect(await stack.stop("SIGINT")).toBe(130);
+    expect(performance.now() - from).toBeLessThan(5_000);
   }, 120_000);
 
   it("says what is wrong, with an exit code of its own, and starts nothing", async () => {

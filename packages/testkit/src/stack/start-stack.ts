@@ -47,6 +47,8 @@ const READY_MESSAGE = "keble-scraper.ready";
 const READY_WITHIN_MS = 90_000;
 const STOP_WITHIN_MS = 60_000;
 const RESTART_WITHIN_MS = 30_000;
+/** After a forced end the databases are still putting themselves down. */
+const LEAVE_WITHIN_MS = 5_000;
 
 /** Starts `keble-scraper up` from the built binary and resolves when everything answers. */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
@@ -95,7 +97,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   async function dispose(): Promise<void> {
     await (stopping ??= stopNow("SIGTERM"));
-    const left = [...seen].filter(([pid, startId]) => isSameProcess(pid, startId)).map(([pid]) => pid);
+    const left = await stillAlive(seen);
     for (const pid of left) process.kill(pid, "SIGKILL");
     if (options.stateDirectory === undefined) rmSync(stateDirectory, { recursive: true, force: true });
     if (left.length > 0) throw new Error(`These processes outlived the stack: ${left.join(", ")}\n${chunks.join("")}`);
@@ -146,6 +148,16 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     // What keeps it from starting is the news, not what it leaves behind.
     await dispose().catch(() => undefined);
     throw error;
+  }
+}
+
+/** The pids of those processes that do not end within a moment. */
+async function stillAlive(seen: ReadonlyMap<number, string>): Promise<readonly number[]> {
+  const deadline = performance.now() + LEAVE_WITHIN_MS;
+  for (;;) {
+    const left = [...seen].filter(([pid, startId]) => isSameProcess(pid, startId)).map(([pid]) => pid);
+    if (left.length === 0 || performance.now() > deadline) return left;
+    await delay(20);
   }
 }
 
