@@ -68,7 +68,9 @@ export async function settleTries(sql: Tx, reports: readonly TryReport[], clocks
       from event e
       where j.id = e.job_id and e.state = 'DELIVERED'
     )
-    select i.token, s.state, s.dead_letter_reason, s.due_at
+    select i.token, s.state, s.dead_letter_reason, s.due_at,
+           exists (select 1 from callback_deliveries d where d.endpoint_id = h.endpoint_id and d.state = 'PENDING'
+                     and d.due_at <= statement_timestamp()) as more_due
     from input i
     left join held h on h.id = i.id and h.lease_token = i.token
     left join settled s on s.id = h.id`;
@@ -95,6 +97,7 @@ type SettledRow = {
   state: DeliveryState | null;
   dead_letter_reason: DeadLetterReason | null;
   due_at: Date | null;
+  more_due: boolean;
 };
 
 function toVerdict(row: SettledRow): TryVerdict {
@@ -105,5 +108,6 @@ function toVerdict(row: SettledRow): TryVerdict {
     state: row.state,
     deadLetterReason: row.dead_letter_reason,
     dueAt: row.due_at,
+    moreDue: row.more_due,
   };
 }

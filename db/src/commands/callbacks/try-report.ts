@@ -41,6 +41,8 @@ export type TryVerdict = { readonly token: string } & (
       readonly deadLetterReason: DeadLetterReason | null;
       /** When the next try is due; for an ended delivery, when this one was. */
       readonly dueAt: Date;
+      /** The endpoint has another due delivery, which may have waited for the room that this one gave back. */
+      readonly moreDue: boolean;
     }
 );
 

@@ -1,0 +1,19 @@
+import { ListEndpointsAnswer, ListEndpointsCall, ok } from "@keble-scraper/contract";
+import { listEndpoints as readEndpoints } from "@keble-scraper/db";
+import { procedure } from "../context.ts";
+import { managedCaller } from "../managed-caller.ts";
+import { readCursor } from "../read-cursor.ts";
+
+/** A page of endpoints, newest first: a service's own, whatever it asks for; an operator's of the caller it names, or all. */
+export const listEndpoints = procedure
+  .input(ListEndpointsCall)
+  .output(ListEndpointsAnswer)
+  .query(async ({ ctx, input: { principal, query } }) => {
+    const caller = managedCaller(principal);
+    if (!caller.ok) return caller;
+    const after = readCursor(query.cursor);
+    if (!after.ok) return after;
+    const callerId = caller.value ?? query.callerId ?? null;
+    const filter = { callerId, name: query.name ?? null, afterId: after.value, limit: query.limit };
+    return ok(await readEndpoints(ctx.database.reads, filter));
+  });
