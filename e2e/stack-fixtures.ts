@@ -1,0 +1,78 @@
+import { type Origin, type Receiver, type Stack, startOrigin, startReceiver, startStack } from "@keble-scraper/testkit";
+
+/** A running product with an origin it may fetch and a receiver it may call. */
+export type Rig = AsyncDisposable & { readonly stack: Stack; readonly origin: Origin; readonly receiver: Receiver };
+
+/** Timings that make recovery quick: a lease of 4 s (the least there is), maintenance twice a second. */
+export const QUICK_RECOVERY = {
+  SCRAPER_LEASE_SECONDS: "4",
+  SCRAPER_MAINTENANCE_INTERVAL_SECONDS: "0.5",
+  SCRAPER_POLL_INTERVAL_SECONDS: "0.5",
+} as const;
+
+/** What a lost worker's job waits at most with `QUICK_RECOVERY`: lease, maintenance and poll, and a second to run. */
+export const RECOVERED_WITHIN_MS = 4_000 + 500 + 550 + 1_000;
+
+/** Starts all of it on free ports; disposing stops it in order. */
+export async function openRig(
+  options: { readonly env?: Readonly<Record<string, string>>; readonly args?: readonly string[] } = {},
+): Promise<Rig> {
+  const origin = await startOrigin();
+  const receiver = await startReceiver();
+  const stack = await startStack({
+    args: options.args ?? [],
+    env: {
+      SCRAPER_DEVELOPMENT_ALLOWED_TARGETS: `127.0.0.1:${origin.port}`,
+      SCRAPER_ALLOWED_CALLBACKS: receiver.hostPort,
+      ...options.env,
+    },
+  });
+  return {
+    stack,
+    origin,
+    receiver,
+    async [Symbol.asyncDispose]() {
+      await stack[Symbol.asyncDispose]();
+      await receiver[Symbol.asyncDispose]();
+      await origin[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** A job for a path of the rig's origin. */
+export function jobFor(rig: Rig, path: string, more: object = {}): object {
+  return { target: { url: `http://127.0.0.1:${rig.origin.port}${path}` }, robots: "IGNORE", ...more };
+}
+
+/** Registers the rig's receiver as an endpoint of the local stack's caller and returns its secret. */
+export async function registerEndpoint(
+  rig: Rig,
+  name: string,
+  path: string,
+  more: object = {},
+): Promise<{ id: string; secret: string }> {
+  const answer = await rig.stack.api.call("POST", "/v1/callback-endpoints", {
+    key: rig.stack.operatorKey,
+    body: { name, callerId: await callerId(rig), url: `${rig.receiver.url}${path}`, ...more },
+  });
+  if (answer.status !== 201) throw new Error(`${answer.status}: ${JSON.stringify(answer.body)}`);
+  return answer.body as { id: string; secret: string };
+}
+
+/** The tenant of the local stack's service key. */
+async function callerId(rig: Rig): Promise<string> {
+  const answer = await rig.stack.api.call("GET", "/v1/api-keys", { key: rig.stack.operatorKey });
+  const { items } = answer.body as { items: { kind: string; callerId: string | null }[] };
+  const service = items.find((key) => key.kind === "SERVICE")?.callerId;
+  if (service == null) throw new Error("the stack has no service key");
+  return service;
+}
+
+/** A job's ledger, oldest first. */
+export async function ledger(
+  rig: Rig,
+  id: string,
+): Promise<{ outcome: string; ordinal: number; failure: { code: string } | null }[]> {
+  const answer = await rig.stack.api.call("GET", `/v1/jobs/${id}/attempts`);
+  return (answer.body as { items: { outcome: string; ordinal: number; failure: { code: string } | null }[] }).items;
+}
