@@ -9,9 +9,11 @@ let pauses: number[];
 let lines: string[];
 let failures: number;
 let nowMs: number;
+let launchGate: Promise<void>;
 
 beforeEach(() => {
   [launches, pids, pauses, lines, failures, nowMs] = [[], [], [], [], 0, 0];
+  launchGate = Promise.resolve();
 });
 
 function createFake(pid: number): Fake {
@@ -54,7 +56,7 @@ function create(pause: (signal: AbortSignal) => Promise<void> = () => Promise.re
       }
       const fake = createFake(pid);
       launches.push(fake);
-      return Promise.resolve(fake);
+      return launchGate.then(() => fake);
     },
   });
 }
@@ -116,11 +118,17 @@ describe("supervise", () => {
   });
 
   it("waits for a launch that is under way when it is stopped, and stops what came of it", async () => {
+    let open: () => void = () => undefined;
+    launchGate = new Promise((resolve) => (open = resolve));
     const supervisor = create();
     const started = supervisor.start();
-    await supervisor.stop();
-    await started;
+    const stopped = supervisor.stop().then(() => "stopped");
+    const nextTurn = new Promise((resolve) => setImmediate(() => resolve("waiting")));
+    expect(await Promise.race([stopped, nextTurn])).toBe("waiting");
+    open();
+    await stopped;
     expect(launches[0]!.isStopped).toBe(true);
+    await started;
     expect(launches).toHaveLength(1);
   });
 
