@@ -1,10 +1,12 @@
-import { defineConfig } from "vitest/config"
+import { defineConfig } from "vitest/config";
 
-const conditions = ["@keble-scraper/source"]
+const conditions = ["@keble-scraper/source"];
 const shared = {
   resolve: { conditions },
   ssr: { resolve: { conditions } },
-} as const
+  // Global set-up files run in this environment; without it they would load what was built last, or nothing.
+  environments: { __vitest__: { resolve: { conditions } } },
+} as const;
 
 /** One project per level of test. Integration and fault files share one Postgres and one Redis, started by testkit. */
 export default defineConfig({
@@ -12,13 +14,21 @@ export default defineConfig({
     projects: [
       {
         ...shared,
-        test: { name: "unit", include: ["packages/*/src/**/*.test.ts", "apps/*/src/**/*.test.ts", "db/src/**/*.test.ts"], retry: 0 },
+        test: {
+          name: "unit",
+          include: ["packages/*/src/**/*.test.ts", "apps/*/src/**/*.test.ts", "db/src/**/*.test.ts"],
+          retry: 0,
+        },
       },
       {
         ...shared,
         test: {
           name: "integration",
-          include: ["packages/*/test/**/*.integration.test.ts", "apps/*/test/**/*.integration.test.ts", "db/test/**/*.integration.test.ts"],
+          include: [
+            "packages/*/test/**/*.integration.test.ts",
+            "apps/*/test/**/*.integration.test.ts",
+            "db/test/**/*.integration.test.ts",
+          ],
           globalSetup: ["packages/testkit/src/global-setup.ts"],
           testTimeout: 30_000,
           hookTimeout: 60_000,
@@ -29,7 +39,11 @@ export default defineConfig({
         ...shared,
         test: {
           name: "fault",
-          include: ["packages/*/test/**/*.fault.test.ts", "apps/*/test/**/*.fault.test.ts", "db/test/**/*.fault.test.ts"],
+          include: [
+            "packages/*/test/**/*.fault.test.ts",
+            "apps/*/test/**/*.fault.test.ts",
+            "db/test/**/*.fault.test.ts",
+          ],
           globalSetup: ["packages/testkit/src/global-setup.ts"],
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -49,4 +63,4 @@ export default defineConfig({
       },
     ],
   },
-})
+});
