@@ -304,24 +304,27 @@ const ANSWERS = {
 };
 
 describe("what an origin may do to a fetch", () => {
-  for (const row of PLAIN_HTTP) it(`W9 ${row[0]}`, () => check(row));
-  for (const row of REDIRECTS) it(`W6 ${row[0]}`, () => check(row));
-});
-
-async function check([, behaviour, expected, overrides = {}]: Row): Promise<void> {
-  await using origin = await startOrigin({ paths: { ...LANDINGS, "/start": behaviour } });
-  await using rig = createRig(origin, { resolver: createStubResolver(ANSWERS) });
-  const { outcome, body } = await rig.get("http://origin.example.com/start", overrides);
-  if (typeof expected[0] === "number") {
-    const [httpStatus, bodyBytes, redirects = 0] = expected;
-    expect(outcome).toMatchObject({ ok: true, sent: true, response: { httpStatus, bodyBytes } });
-    expect(outcome.ok && outcome.response.redirects.length).toBe(redirects);
-    expect(body.length).toBe(bodyBytes);
-  } else {
-    const [code, disposition] = expected;
-    expect(outcome).toMatchObject({ ok: false, sent: true, failure: { kind: "UPSTREAM", code, disposition } });
+  const rows = [
+    ...PLAIN_HTTP.map((row) => ["W9", ...row] as const),
+    ...REDIRECTS.map((row) => ["W6", ...row] as const),
+  ];
+  for (const [invariant, id, behaviour, expected, overrides = {}] of rows) {
+    it(`${invariant} ${id}`, async () => {
+      await using origin = await startOrigin({ paths: { ...LANDINGS, "/start": behaviour } });
+      await using rig = createRig(origin, { resolver: createStubResolver(ANSWERS) });
+      const { outcome, body } = await rig.get("http://origin.example.com/start", overrides);
+      if (typeof expected[0] === "number") {
+        const [httpStatus, bodyBytes, redirects = 0] = expected;
+        expect(outcome).toMatchObject({ ok: true, sent: true, response: { httpStatus, bodyBytes } });
+        expect(outcome.ok && outcome.response.redirects.length).toBe(redirects);
+        expect(body.length).toBe(bodyBytes);
+      } else {
+        const [code, disposition] = expected;
+        expect(outcome).toMatchObject({ ok: false, sent: true, failure: { kind: "UPSTREAM", code, disposition } });
+      }
+      await rig.transport.close(performance.now());
+      await origin.allClosed();
+      expect(rig.transport.sockets()).toBe(0);
+    });
   }
-  await rig.transport.close(performance.now());
-  await origin.allClosed();
-  expect(rig.transport.sockets()).toBe(0);
-}
+});

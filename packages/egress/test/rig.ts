@@ -1,5 +1,6 @@
 import type { Origin } from "@keble-scraper/testkit";
 import {
+  type BodySink,
   createDirectTransport,
   type DirectTransport,
   type EgressLimits,
@@ -37,6 +38,7 @@ export type Rig = AsyncDisposable & {
   readonly transport: DirectTransport;
   readonly dialled: string[];
   get(url: string, overrides?: Partial<FetchRequest>, signal?: AbortSignal): Promise<Fetched>;
+  fetchInto(url: string, sink: BodySink, signal: AbortSignal, overrides: Partial<FetchRequest>): Promise<FetchOutcome>;
 };
 
 /** An outcome with the body that its sink received. */
@@ -77,6 +79,7 @@ export function createRig(origin: Origin, options: RigOptions = {}): Rig {
       const outcome = await transport.fetch(toRequest(url, overrides), sink, { signal });
       return { outcome, body: Buffer.concat(chunks), writes: chunks.length };
     },
+    fetchInto: (url, sink, signal, overrides) => transport.fetch(toRequest(url, overrides), sink, { signal }),
     async [Symbol.asyncDispose]() {
       await transport.close(performance.now());
     },

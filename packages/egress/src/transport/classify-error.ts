@@ -23,8 +23,19 @@ const UNREACHABLE: ReadonlySet<string> = new Set([
   "EPERM",
   "EINVAL",
 ]);
-/** The peer went away. */
-const CLOSED: ReadonlySet<string> = new Set(["ECONNRESET", "ECONNABORTED", "EPIPE", "ETIMEDOUT", "ENOTCONN"]);
+/** The peer went away, or we closed the socket under the request. */
+const CLOSED: ReadonlySet<string> = new Set([
+  "UND_ERR_SOCKET",
+  "UND_ERR_DESTROYED",
+  "UND_ERR_CLOSED",
+  "UND_ERR_ABORTED",
+  "UND_ERR_INFO",
+  "ECONNRESET",
+  "ECONNABORTED",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ENOTCONN",
+]);
 
 /** OpenSSL's certificate verdicts, as Node names them, by their beginnings. */
 const CERTIFICATE =
@@ -63,7 +74,7 @@ export function classifyError(error: unknown, stage: ErrorStage): ErrorMeaning {
   if (code === "UND_ERR_SOCKET" && (error.message === "bad response" || error.message === "bad upgrade")) {
     return "HTTP_PROTOCOL";
   }
-  if (code === "UND_ERR_SOCKET" || CLOSED.has(code) || UNREACHABLE.has(code)) {
+  if (CLOSED.has(code) || UNREACHABLE.has(code)) {
     return stage === "HEAD" ? "EMPTY_RESPONSE" : "BODY_TRUNCATED";
   }
   return "FAULT";

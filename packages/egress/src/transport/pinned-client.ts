@@ -123,7 +123,7 @@ export function createPinnedClient(options: {
       const result = await run(hop, opened.connection);
       return result.kind === "NOT_SENT" ? { kind: "FAILED", failure: "EMPTY_RESPONSE", nativeCode: null } : result;
     },
-    sockets: () => sockets.size,
+    sockets: () => [...sockets].filter((socket) => !socket.destroyed).length,
     drain() {
       pool.close();
     },

@@ -18,8 +18,8 @@ export type Origin = AsyncDisposable & {
   readonly port: number;
   /** Accepted TCP connections since the start. */
   connections(): number;
-  /** Connections that are open now. */
-  openSockets(): number;
+  /** Connections that are open now, oldest first; with TLS, the sockets below it. */
+  sockets(): readonly Socket[];
   /** Resolves when no connection is open. */
   allClosed(): Promise<void>;
   /** Every request read so far, oldest first. */
@@ -64,7 +64,11 @@ export async function startOrigin(options: OriginOptions = {}): Promise<Origin> 
         resolve();
       });
     });
-    if (options.onConnection?.(socket) === "TAKEN") return;
+    if (options.onConnection?.(socket) === "TAKEN") {
+      // A socket that nobody reads never notices that its peer closed.
+      socket.resume();
+      return;
+    }
     const serverName = socket instanceof TLSSocket ? readServerName(socket) : null;
     readRequests(socket, async (head, body) => {
       const request: OriginRequest = { ...parseRequestHead(head), body, connection, serverName };
@@ -114,7 +118,7 @@ export async function startOrigin(options: OriginOptions = {}): Promise<Origin> 
   return {
     port: address.port,
     connections: () => connections,
-    openSockets: () => open.size,
+    sockets: () => [...open],
     allClosed: () => until(() => (open.size === 0 ? true : undefined)).then(() => {}),
     requests,
     request: (ordinal) => until(() => requests[ordinal - 1]),
