@@ -1,9 +1,16 @@
-import { parseSettings, renderSettingsFaults, type SettingName, type Settings } from "@keble-scraper/service";
+import {
+  listUnknownSettings,
+  parseSettings,
+  renderSettingsFaults,
+  type SettingName,
+  type Settings,
+} from "@keble-scraper/service";
 import type { CliContext } from "./cli-context.ts";
 import { CliError } from "./cli-error.ts";
 
 /**
- * The settings of a command, or USAGE with every fault at once, by name. `base` stands in for what the environment lacks;
+ * The settings of a command, or USAGE with every fault at once, by name. Names that look like ours and are not are told on
+ * the error stream: most are spelling mistakes. `base` stands in for what the environment lacks;
  * `environmentDefault` is for `up` alone.
  */
 export function readSettings(
@@ -14,6 +21,8 @@ export function readSettings(
   } = {},
 ): Settings {
   const parsed = parseSettings(context.env, options);
+  for (const name of listUnknownSettings(context.env))
+    context.printError(`${name} is no setting of this version; ignored`);
   if (parsed.ok) return parsed.value;
   throw new CliError("USAGE", `Some settings can't be used:\n${renderSettingsFaults(parsed.faults)}`);
 }

@@ -24,7 +24,7 @@ async function run(args: string[], env: Record<string, string> = {}): Promise<st
     stop: new AbortController().signal,
     force: new AbortController().signal,
     print: (line) => lines.push(line),
-    printError: () => undefined,
+    printError: (line) => lines.push(line),
     ready: () => undefined,
     self: { execPath: process.execPath, execArgv: [], script: "" },
   };
@@ -89,6 +89,12 @@ describe("keble-scraper migrate", () => {
     expect(await run(["keys", "bootstrap"], env)).toMatch(/^ks_live_/);
   });
 
+  it("R3 says so when one role is both the owner and the app", async () => {
+    const env = { SCRAPER_DATABASE_URL: database.migrationUrl };
+    expect(await run(["migrate"], env)).toContain("only triggers protect");
+    expect(await run(["migrate"])).not.toContain("only triggers protect");
+  });
+
   it("does nothing to a database that is up to date", async () => {
     expect(await run(["migrate"])).toBe("The database is up to date");
   });
@@ -115,6 +121,10 @@ describe("settings of a command", () => {
       for (const name of Object.keys(env)) expect(message).toContain(name);
       for (const value of ["99999999", "secret-host"]) expect(message).not.toContain(value);
     }
+  });
+
+  it("names settings that do not exist, and goes on", async () => {
+    expect(await run(["migrate"], { SCRAPER_LEASE_SECOND: "5" })).toContain("SCRAPER_LEASE_SECOND is no setting");
   });
 
   it("`up` runs in development and test only", async () => {

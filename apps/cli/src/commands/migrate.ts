@@ -7,6 +7,9 @@ import { readSettings, UNREAD_SETTINGS } from "../read-settings.ts";
 export async function runMigrate(context: CliContext): Promise<void> {
   const { database } = readSettings(context, { base: UNREAD_SETTINGS });
   const applied = await migrateDatabase({ migrationUrl: database.migrationUrl, appUrl: database.url });
+  if (new URL(database.migrationUrl).username === new URL(database.url).username) {
+    context.print("Both database roles are one: only triggers protect the ledger of attempts and the audit");
+  }
   context.print(applied === 0 ? "The database is up to date" : `Applied ${applied} migrations`);
 }
 
