@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { cancelJob } from "@keble-scraper/db/commands/intake";
 import { createGate, createTestSignals } from "@keble-scraper/testkit";
@@ -134,4 +135,59 @@ test("J2 a worker whose lease was taken over settles nothing", async () => {
   await signals.reached("settled");
   expect(await rig.read(id)).toMatchObject({ status: "RUNNING", result: null });
   expect(await rig.ledger(id)).toEqual([]);
+});
+
+test("J4 a process runs one job at a time whose last worker was lost, beside trusted ones", async () => {
+  await using rig = await openFetchRig();
+  let atOnce = 0;
+  let most = 0;
+  rig.origin.on("/suspect", async (reply) => {
+    atOnce += 1;
+    most = Math.max(most, atOnce);
+    // Leaves room for another to come in, were it let in.
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    atOnce -= 1;
+    await reply.send({ body: "suspect" });
+  });
+  rig.origin.on("/trusted", (reply) => reply.send({ body: "trusted" }));
+  const suspects = await Promise.all(Array.from({ length: 8 }, () => rig.submit("/suspect")));
+  await rig.database.commands`update jobs set suspected_at = clock_timestamp()`;
+  const trusted = await Promise.all(Array.from({ length: 8 }, () => rig.submit("/trusted")));
+  await rig.startWorker({ env: { SCRAPER_POLL_INTERVAL_SECONDS: "30" } });
+  for (const id of [...suspects, ...trusted]) expect(await untilEnded(rig, id)).toMatchObject({ status: "SUCCEEDED" });
+  expect(most).toBe(1);
+});
+
+test("A1 the bytes are in the store before the row that names them is written", async () => {
+  await using rig = await openFetchRig();
+  const signals = createTestSignals();
+  rig.origin.on("/page", (reply) => reply.send({ body: "durable" }));
+  using hold = signals.hold("settling");
+  await rig.startWorker({ signals });
+  const id = await rig.submit("/page");
+  await hold.held;
+  const sha256 = createHash("sha256").update("durable").digest("hex");
+  const stored = await readdir(rig.settings.artifacts.store.directory, { recursive: true });
+  expect(stored.some((name) => name.includes(sha256))).toBe(true);
+  expect(await rig.database.commands`select 1 from blobs`).toHaveLength(0);
+  hold.release();
+  expect(await untilEnded(rig, id)).toMatchObject({ result: { sha256 } });
+});
+
+test("A2 bytes that were seen and are gone by the settle are put and settled again under the same lease", async () => {
+  await using rig = await openFetchRig();
+  const signals = createTestSignals();
+  rig.origin.on("/page", (reply) => reply.send({ body: "again" }));
+  await rig.startWorker({ signals });
+  await untilEnded(rig, await rig.submit("/page"));
+  using hold = signals.hold("settling");
+  const id = await rig.submit("/page");
+  await hold.held;
+  const sql = rig.database.commands;
+  await sql`update artifacts set state = 'DELETED', blob_id = null, deleted_at = clock_timestamp()`;
+  await sql`update blobs set state = 'DELETED', deleted_at = clock_timestamp()`;
+  hold.release();
+  expect(await untilEnded(rig, id)).toMatchObject({ status: "SUCCEEDED", limits: { attemptsUsed: 1 } });
+  expect(await sql`select 1 from blobs where state = 'AVAILABLE'`).toHaveLength(1);
+  expect(await rig.ledger(id)).toEqual(["SUCCEEDED"]);
 });

@@ -116,7 +116,14 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
         inHand.delete(job.token);
       }
     },
-    finish: (job, outcome, control) => finishAttempt(job, outcome, control, finishParts),
+    async finish(job, outcome, control) {
+      try {
+        await finishAttempt(job, outcome, control, finishParts);
+      } finally {
+        // The next suspect may be claimed once this one is out of hand, which is right after this.
+        if (job.isSuspect) setImmediate(() => loop.poke());
+      }
+    },
     onFault: (job, error) => logger.error({ jobId: job.id, attempt: job.attemptNumber, err: error }, "attempt.faulted"),
     clock,
     random,
