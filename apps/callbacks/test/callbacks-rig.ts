@@ -1,9 +1,16 @@
 import type { CallbackEventDetail, Principal, RegisterCallbackEndpoint } from "@keble-scraper/contract";
 import { createDatabase, type Database, findEvent, migrate } from "@keble-scraper/db";
+import { closeStrandedDeliveries, recoverDeliveries } from "@keble-scraper/db/commands/callbacks";
 import { claimJobs, settleJobs } from "@keble-scraper/db/commands/fetching";
 import { cancelJob, submitJobs } from "@keble-scraper/db/commands/intake";
 import { type Container, createInternalClient, parseSettings } from "@keble-scraper/service";
-import { createTestDatabase, type Receiver, startReceiver, testRedis } from "@keble-scraper/testkit";
+import {
+  createTestDatabase,
+  type ReceivedRequest,
+  type Receiver,
+  startReceiver,
+  testRedis,
+} from "@keble-scraper/testkit";
 import { createCallbacks, createCallbacksWorker, type CallbacksWorkerOverrides } from "../src/app.ts";
 import type { CallbacksRouter } from "../src/router.ts";
 import type { CallbacksSettings } from "../src/settings.ts";
@@ -25,6 +32,12 @@ export type CallbacksRig = AsyncDisposable & {
   /** Ends a job that names the endpoint, as cancelled or with a result, and returns its event. */
   endJob(endpoint: string, result?: object): Promise<{ jobId: string; eventId: string }>;
   event(eventId: string): Promise<CallbackEventDetail>;
+  /** A path of the receiver that no other test has. */
+  path(): string;
+  /** What came to a path so far. */
+  received(path: string): readonly ReceivedRequest[];
+  /** Stops all workers and ends all deliveries, so that the next test finds nothing to do. */
+  clear(): Promise<void>;
 };
 
 /** A service key with all it takes, and an operator's. */
@@ -82,8 +95,15 @@ export async function openCallbacksRig(more: Readonly<Record<string, string>> = 
   await service.start();
   const { serviceToken } = settings.internal;
   const link = createInternalClient<CallbacksRouter>({ url: service.url, serviceToken, timeoutMs: 10_000 });
-  const workers: Container[] = [];
+  let workers: Container[] = [];
   let names = 0;
+  let paths = 0;
+
+  async function stopWorkers(): Promise<void> {
+    const running = workers;
+    workers = [];
+    await Promise.all(running.map((container) => container.stop(2_000)));
+  }
 
   async function submit(endpoint: string): Promise<string> {
     const id = crypto.randomUUID();
@@ -171,8 +191,21 @@ export async function openCallbacksRig(more: Readonly<Record<string, string>> = 
       if (event === null) throw new Error("no such event");
       return event;
     },
+    path() {
+      paths += 1;
+      return `/in-${paths}`;
+    },
+    received: (path) => receiver.requests.filter((request) => request.path === path),
+    async clear() {
+      await stopWorkers();
+      await database.commands`update callback_endpoints set deleted_at = clock_timestamp() where deleted_at is null`;
+      await database.commands`
+        update callback_deliveries set lease_until = clock_timestamp() - interval '1 s' where lease_token is not null`;
+      await recoverDeliveries(database.commands, 1_000);
+      await closeStrandedDeliveries(database.commands, 1_000);
+    },
     async [Symbol.asyncDispose]() {
-      await Promise.all(workers.map((container) => container.stop(2_000)));
+      await stopWorkers();
       await link.close();
       await service.stop(1_000);
       await receiver[Symbol.asyncDispose]();

@@ -84,7 +84,7 @@ describe("buildPayload", () => {
         target: {
           url: url("a"),
           method: "GET",
-          headers: Object.fromEntries([..."abcdefg"].map((name) => [name, header])),
+          headers: Object.fromEntries(["a", "b", "c", "d", "e", "f"].map((name) => [name, header])),
         },
         labels: Object.fromEntries(Array.from({ length: 16 }, (_, n) => [String(n).padStart(64, "k"), "v".repeat(64)])),
       },
