@@ -114,7 +114,7 @@ async function printStages(stack: Awaited<ReturnType<typeof startStack>>, ids: r
     const totalMs = attempt.timings["totalMs"] ?? 0;
     const spanMs = Date.parse(attempt.finishedAt) - Date.parse(attempt.startedAt);
     const stages = { ...attempt.timings, "store and settle": Math.max(0, spanMs - totalMs) };
-    for (const [stage, ms] of Object.entries(stages)) sums[stage] = (sums[stage] ?? 0) + (ms ?? 0);
+    for (const [stage, ms] of Object.entries(stages)) sums[stage] = (sums[stage] ?? 0) + ms;
   }
   console.log(`\nmean of ${sample.length} attempts, ms`);
   for (const [stage, sum] of Object.entries(sums))

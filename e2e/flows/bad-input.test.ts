@@ -34,7 +34,7 @@ async function raw(path: string, method: "POST" | "GET" | "PUT", body: string, h
     body: method === "GET" ? null : body,
     headers: { authorization: `Bearer ${serviceKey}`, "content-type": "application/json", ...headers },
   });
-  return { status: answer.statusCode, headers: answer.headers, body: (await answer.body.json()) as unknown };
+  return { status: answer.statusCode, headers: answer.headers, body: await answer.body.json() };
 }
 
 const good = jobFor(rig, "/");
