@@ -31,6 +31,7 @@ import type {
   SubmitJobCall,
 } from "@keble-scraper/contract";
 import type { ArtifactsRouter } from "@keble-scraper/artifacts/router";
+import type { CallbacksRouter } from "@keble-scraper/callbacks/router";
 import type { IntakeRouter } from "@keble-scraper/intake/router";
 import { createInternalClient } from "@keble-scraper/service";
 import type { AnyRouter } from "@trpc/server";
@@ -105,7 +106,7 @@ export function openServices(settings: GatewaySettings["internal"]): Services & 
     });
   const intake = open<IntakeRouter>("intake");
   const artifacts = open<ArtifactsRouter>("artifacts");
-  const callbacks = open<AnyRouter>("callbacks");
+  const callbacks = open<CallbacksRouter>("callbacks");
   const waiting = Array.from({ length: WAITING_CLIENTS }, () => open<IntakeRouter>("intake"));
   const waits = waiting.map(() => 0);
   return {
@@ -124,7 +125,7 @@ export function openServices(settings: GatewaySettings["internal"]): Services & 
       }
     },
     artifacts: artifacts.client,
-    callbacks: callbacks.client as unknown as CallbacksCalls,
+    callbacks: callbacks.client,
     async close() {
       await Promise.all([intake, artifacts, callbacks, ...waiting].map((client) => client.close()));
     },

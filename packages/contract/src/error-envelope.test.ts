@@ -45,6 +45,8 @@ describe("zodDetails", () => {
 
   it("is bounded in number and length, whatever was sent", () => {
     const hostile = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`${index}${"x".repeat(900)}`, 1]));
+    const list = Array.from({ length: 200 }, () => ({ n: "x" }));
+    expect(zodDetails(schema.safeParse({ list, map: {} }).error!)).toHaveLength(DETAILS_MAX);
     const details = zodDetails(schema.safeParse({ list: [], map: {}, ...hostile }).error!);
     expect(details).toHaveLength(DETAILS_MAX);
     expect(Math.max(...details.map((detail) => detail.path.length))).toBeLessThanOrEqual(200);
