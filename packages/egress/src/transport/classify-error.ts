@@ -25,6 +25,7 @@ const UNREACHABLE: ReadonlySet<string> = new Set([
 ]);
 /** The peer went away, or we closed the socket under the request. */
 const CLOSED: ReadonlySet<string> = new Set([
+  "PEER_RESET",
   "UND_ERR_SOCKET",
   "UND_ERR_DESTROYED",
   "UND_ERR_CLOSED",

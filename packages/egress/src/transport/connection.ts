@@ -24,6 +24,7 @@ export class Connection {
   #bytesAtStart = 0;
   #ceilingBytes = 0;
   #isIdle = true;
+  #isHeld = false;
 
   /** `key` says what the socket may be used for again: see `connectionKey`. */
   constructor(key: string, socket: Socket, limits: EgressLimits) {
@@ -51,6 +52,12 @@ export class Connection {
         });
       },
     });
+    // undici takes a reset behind an announced close for the body's end, and asserts when it comes at a bad moment.
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "ECONNRESET") error.code = PEER_RESET;
+    });
+    const read = socket.read.bind(socket);
+    socket.read = (size?: number): unknown => (this.#isHeld && size !== 0 ? null : read(size));
     socket.once("close", () => this.#owner?.onConnectionClosed(this));
     socket.on("readable", () => {
       this.#onBytes();
@@ -83,6 +90,21 @@ export class Connection {
     this.#watcher = watcher;
   }
 
+  /**
+   * Stops taking bytes from the socket until `release`; what was read already still comes. undici's own pause is not
+   * used: a socket that ends while its parser is paused fails an assertion, outside of any request (7.30).
+   */
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  /** Takes bytes again. */
+  release(): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    this.#socket.emit("readable");
+  }
+
   /** Sets the ceiling that holds from here on, counted from the request's begin. */
   allow(ceilingBytes: number): void {
     this.#ceilingBytes = ceilingBytes;
@@ -104,7 +126,8 @@ export class Connection {
   /** Closes the socket at once. */
   destroy(): void {
     this.#watcher = null;
-    this.#socket.destroy();
+    // With an error, so that undici does not take the close for the end of a body.
+    this.#socket.destroy(new ConnectionClosed());
     void this.#client.destroy().catch(() => {});
   }
 
@@ -124,6 +147,15 @@ export class Connection {
 export class ConnectionGone extends Error {
   override name = "ConnectionGone";
 }
+
+/** What our own closing of a socket looks like to its listeners. */
+class ConnectionClosed extends Error {
+  override name = "ConnectionClosed";
+  readonly code = "UND_ERR_ABORTED";
+}
+
+/** What ECONNRESET is called on a socket that carries requests. */
+export const PEER_RESET = "PEER_RESET";
 
 /** A server that says `Keep-Alive: timeout=5` closes at 5 s; we stop using the socket this much earlier. */
 const KEEP_ALIVE_MARGIN_MS = 1_000;

@@ -59,7 +59,11 @@ export function exchange(options: {
   return new Promise((resolve, reject) => {
     let isSettled = false;
     let isBegun = false;
+    let isWaiting = false;
+    let hasEnded = false;
     let informational = 0;
+    /** Chunks that one read of the socket brought behind one that is still being taken: at most what it buffers. */
+    const backlog: Buffer[] = [];
     let verdict: HeadVerdict | null = null;
     let timer: NodeJS.Timeout | undefined;
     let offStop = (): void => {};
@@ -101,6 +105,53 @@ export function exchange(options: {
       timer = setTimeout(() => {
         fail("BODY_IDLE_TIMEOUT");
       }, limits.bodyIdleTimeoutMs);
+    };
+    /** Feeds one chunk; while the stage takes its time, the connection is held and nobody's silence is timed. */
+    const feed = (into: BodyStage, chunk: Buffer): void => {
+      try {
+        const taken = into.write(chunk);
+        if (taken === undefined) {
+          timer?.refresh();
+          return;
+        }
+        clearTimeout(timer);
+        connection.hold();
+        isWaiting = true;
+        taken.then(() => {
+          isWaiting = false;
+          goOn(into);
+        }, onStageError);
+      } catch (error) {
+        onStageError(error);
+      }
+    };
+    const goOn = (into: BodyStage): void => {
+      while (!isSettled && !isWaiting) {
+        const chunk = backlog.shift();
+        if (chunk !== undefined) {
+          feed(into, chunk);
+        } else if (hasEnded && progress.head !== null) {
+          complete(into, progress.head);
+          return;
+        } else {
+          armIdleTimer();
+          connection.release();
+          return;
+        }
+      }
+    };
+    const complete = (into: BodyStage, head: ResponseHead): void => {
+      connection.release();
+      const done = (): void => {
+        finish({ kind: "DONE", head, isReusable: isReusable() && connection.isOpen });
+      };
+      try {
+        const ended = into.end();
+        if (ended === undefined) done();
+        else ended.then(done, onStageError);
+      } catch (error) {
+        onStageError(error);
+      }
     };
     const isReusable = (): boolean => request.method !== "HEAD" && informational === 0;
 
@@ -148,47 +199,21 @@ export function exchange(options: {
           finish({ kind: "DONE", head, isReusable: false });
         }
       },
-      onResponseData(controller, chunk) {
-        if (isSettled || verdict?.do !== "READ") return;
+      onResponseData(_controller, chunk) {
+        // A body without framing yields empty chunks.
+        if (isSettled || verdict?.do !== "READ" || chunk.length === 0) return;
         progress.wireBytes += chunk.length;
-        if (progress.wireBytes > verdict.wireBytesMax) {
-          fail("BODY_TOO_LARGE");
-          return;
-        }
-        try {
-          const taken = verdict.stage.write(chunk);
-          if (taken === undefined) {
-            timer?.refresh();
-            return;
-          }
-          // While we are not reading, silence is ours.
-          clearTimeout(timer);
-          controller.pause();
-          taken.then(() => {
-            if (isSettled) return;
-            armIdleTimer();
-            controller.resume();
-          }, onStageError);
-        } catch (error) {
-          onStageError(error);
-        }
+        if (progress.wireBytes > verdict.wireBytesMax) fail("BODY_TOO_LARGE");
+        else if (isWaiting) backlog.push(chunk);
+        else feed(verdict.stage, chunk);
       },
       onResponseEnd() {
         if (isSettled || progress.head === null) return;
-        const { head } = progress;
         clearTimeout(timer);
         connection.rest();
-        if (verdict?.do !== "READ") {
-          finish({ kind: "DONE", head, isReusable: isReusable() });
-          return;
-        }
-        const ended = endStage(verdict.stage);
-        if (ended === undefined) finish({ kind: "DONE", head, isReusable: isReusable() });
-        else {
-          ended.then(() => {
-            finish({ kind: "DONE", head, isReusable: isReusable() && connection.isOpen });
-          }, onStageError);
-        }
+        hasEnded = true;
+        if (verdict?.do !== "READ") finish({ kind: "DONE", head: progress.head, isReusable: isReusable() });
+        else if (!isWaiting) complete(verdict.stage, progress.head);
       },
       onResponseError(_controller, error) {
         if (isSettled) return;
@@ -220,12 +245,4 @@ export function exchange(options: {
       fault(error);
     }
   });
-}
-
-function endStage(stage: BodyStage): Promise<void> | undefined {
-  try {
-    return stage.end() ?? undefined;
-  } catch (error) {
-    return Promise.reject(error instanceof Error ? error : new Error(String(error)));
-  }
 }
