@@ -234,7 +234,7 @@ describe("maintenance, by itself", () => {
     expect(job?.failure).toMatchObject({ kind: "LOCAL", code: "DEADLINE_EXCEEDED" });
     const lateMs = Date.parse(String(job?.finishedAt)) - Date.parse(String(job?.limits.deadlineAt));
     expect(lateMs).toBeGreaterThanOrEqual(0);
-    expect(lateMs).toBeLessThan(1_500);
+    expect(lateMs).toBeLessThan(5_000);
     await expect.poll(() => told).toContain(id);
   });
 
@@ -246,7 +246,7 @@ describe("maintenance, by itself", () => {
     const job = await findJob(database.reads, id, null);
     const lateMs = Date.parse(String(job?.finishedAt)) - Date.parse(String(job?.limits.deadlineAt));
     expect(lateMs).toBeGreaterThanOrEqual(1_000);
-    expect(lateMs).toBeLessThan(2_500);
+    expect(lateMs).toBeLessThan(6_000);
     expect(await ledger(id)).toEqual(["LOST"]);
   });
 

@@ -319,6 +319,25 @@ describe("leases", () => {
     await rig.stop();
   });
 
+  test("J2 each lease is aborted at its own trust deadline, not at the next renewal after it", async () => {
+    const rig = createRig({ renew: () => new Promise(() => undefined) });
+    rig.add(1);
+    await rig.start();
+    await vi.advanceTimersByTimeAsync(100);
+    rig.add(1);
+    rig.loop.poke();
+    await vi.advanceTimersByTimeAsync(20);
+    expect(rig.runs).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(LEASE_MS - 1);
+    expect(rig.run(0).control.signal.aborted).toBe(true);
+    expect(rig.run(1).control.signal.aborted).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(rig.run(1).control.signal.reason).toBe("LEASE_LOST");
+    rig.run(0).end.resolve("done");
+    rig.run(1).end.resolve("done");
+    await rig.stop();
+  });
+
   test("J2 an answer that comes after the next renewal began extends nothing", async () => {
     const answers: Deferred<ReadonlySet<string>>[] = [];
     const rig = createRig({
@@ -519,7 +538,7 @@ describe("drain", () => {
 
   test("O4 a claim that outlives the drain runs nothing", async () => {
     const answer = defer<Lease[]>();
-    const rig = createRig({ claim: () => answer.promise });
+    const rig = createRig({ leaseMs: LEASE_MS * 10, claim: () => answer.promise });
     await rig.start();
     const stopped = rig.stop(0);
     await vi.advanceTimersByTimeAsync(4_000);

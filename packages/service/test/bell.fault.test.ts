@@ -75,6 +75,17 @@ function createEar() {
   };
 }
 
+/** The names of the lines, in order. */
+function createChangeLog() {
+  const changes: string[] = [];
+  const log = createLogger({
+    name: "test",
+    level: "info",
+    destination: { write: (line: string) => void changes.push((JSON.parse(line) as { msg: string }).msg) },
+  });
+  return { changes, log };
+}
+
 const never = new AbortController().signal;
 
 async function startBell(url: string): Promise<Bell> {
@@ -204,6 +215,17 @@ describe("the bell", () => {
     await ringUntilHeard(bell, ear, 15_000);
   });
 
+  test("a ring while Redis is away is rung once when it is back", async () => {
+    const redis = await ownRedis();
+    const bell = await startBell(redis.url);
+    bell.ring("callbacks", { eventId: "first" });
+    bell.ring("callbacks", { eventId: "last" });
+    await redis.start();
+    await expect.poll(() => bell.waiting("callbacks"), { timeout: 15_000 }).toBe(1);
+    const [job] = (await command(redis.url, "HVALS", `${PREFIX}:callbacks:jobs`)) as string[];
+    expect(JSON.parse(String(job))).toMatchObject({ data: { eventId: "last" } });
+  });
+
   test.each(["FLUSHALL", "SCRIPT FLUSH"])("%s harms no later ring", async (flush) => {
     const redis = await ownRedis();
     await redis.start();
@@ -222,19 +244,37 @@ describe("the bell", () => {
     await using proxy = await startTcpProxy({ target: redis.url });
     const ear = createEar();
     const bell = await startBell(redis.url);
-    const changes: string[] = [];
-    const listening = createLogger({
-      name: "test",
-      level: "info",
-      destination: { write: (line: string) => void changes.push((JSON.parse(line) as { msg: string }).msg) },
-    });
-    await startListener(proxy.through(redis.url), ear.onRing, 200, listening);
+    const { changes, log } = createChangeLog();
+    await startListener(proxy.through(redis.url), ear.onRing, 200, log);
     await ringUntilHeard(bell, ear, 1_000);
     proxy.blackHole();
     await expect.poll(() => changes, { timeout: 15_000 }).toContain("link.lost");
     await proxy.restore();
     await ringUntilHeard(bell, ear, 15_000);
     expect(changes).toEqual(["link.probe_missed", "link.probe_missed", "link.lost", "link.recovered"]);
+  });
+
+  // A connection that Redis serves and nobody reads looks healthy from both ends; only the unheard canary tells.
+  test("a listener that does not hear its own canaries is replaced", async () => {
+    const redis = await ownRedis();
+    await redis.start();
+    const thieves = Array.from({ length: 8 }, () => new Redis(redis.url));
+    cleanups.push(() => {
+      for (const thief of thieves) {
+        thief.disconnect();
+      }
+    });
+    for (const thief of thieves) {
+      void (async () => {
+        for (;;) {
+          await thief.blpop(`${PREFIX}:fetch:waiting`, 0);
+        }
+      })().catch(() => undefined);
+    }
+    const { changes, log } = createChangeLog();
+    await startListener(redis.url, () => undefined, 50, log);
+    await expect.poll(() => changes, { timeout: 15_000 }).toContain("link.recovered");
+    expect(changes.slice(0, 3)).toEqual(["link.probe_missed", "link.probe_missed", "link.lost"]);
   });
 
   test("listeners of one kind each hear a canary, so none is replaced in peace", async () => {
