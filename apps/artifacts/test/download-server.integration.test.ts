@@ -271,6 +271,7 @@ test("a file that gets shorter while it is served cuts the connection instead of
     for await (const _ of response);
   })();
   await expect(outcome).rejects.toThrow("aborted");
+  expect(await serving.log.line("download.cut")).toMatchObject({ length: 32 * 1024 * 1024 });
 });
 
 test.each([

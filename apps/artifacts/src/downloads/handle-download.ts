@@ -110,9 +110,9 @@ async function sendObject(
   const startedMs = parts.clock.monotonicMs();
   try {
     await pipeline(stream, counted, response, { end: false });
-    // A file that got shorter meanwhile: an end would leave the client waiting for the rest.
-    if (sent === length) response.end();
-    else response.destroy();
+    // An end would leave the client waiting for the rest.
+    if (sent !== length) throw new Error("the file got shorter while it was served");
+    response.end();
   } catch (error) {
     response.destroy();
     parts.logger.info({ requestId, auditId: object.auditId, sent, length, err: error }, "download.cut");
