@@ -10,8 +10,9 @@ const USAGE = `Usage: npm run test:mutants [-- options]
   --check       only validate mutants.json against the tree: every find once, every test present
   --keep        leave the working copy in place and say where it is`;
 
-/** Two minutes for one run of one test: a mutant may well make a test hang, and that kills it. */
-const RUN_TIMEOUT_MS = 120_000;
+/** For one run of one test: a mutant may well make a test hang, and that kills it. e2e starts the whole product. */
+const RUN_TIMEOUT_MS = { unit: 60_000, integration: 120_000, fault: 180_000, e2e: 300_000 } as const;
+const BUILD_TIMEOUT_MS = 180_000;
 
 type Verdict = "killed" | "SURVIVED" | "BROKEN";
 
@@ -93,7 +94,8 @@ function verdictOf(run: Awaited<ReturnType<typeof runOne>>): { verdict: Verdict;
 
 function runOne(mutant: Mutant, cwd: string) {
   const { test, name } = mutant;
-  return runTests({ level: levelOf(test), file: test, name, cwd, output: "ignore", timeoutMs: RUN_TIMEOUT_MS });
+  const level = levelOf(test);
+  return runTests({ level, file: test, name, cwd, output: "ignore", timeoutMs: RUN_TIMEOUT_MS[level] });
 }
 
 /** Tests that start our own binary run what was built. */
@@ -107,5 +109,5 @@ async function buildIfNeeded(mutants: readonly Mutant[], cwd: string): Promise<v
 
 async function build(cwd: string): Promise<void> {
   // A mutant may leave a name unused or a type wrong and must be emitted all the same; the copy's settings allow it.
-  await runCommand(["npx", "tsc", "-b", "tsconfig.build.json"], { cwd, output: "ignore", timeoutMs: RUN_TIMEOUT_MS });
+  await runCommand(["npx", "tsc", "-b", "tsconfig.build.json"], { cwd, output: "ignore", timeoutMs: BUILD_TIMEOUT_MS });
 }
