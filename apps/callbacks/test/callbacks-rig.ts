@@ -3,7 +3,7 @@ import { createDatabase, type Database, findEvent, migrate } from "@keble-scrape
 import { closeStrandedDeliveries, recoverDeliveries } from "@keble-scraper/db/commands/callbacks";
 import { claimJobs, settleJobs } from "@keble-scraper/db/commands/fetching";
 import { cancelJob, submitJobs } from "@keble-scraper/db/commands/intake";
-import { type Container, createInternalClient, parseSettings } from "@keble-scraper/service";
+import { type Container, createInternalClient } from "@keble-scraper/service";
 import {
   createTestDatabase,
   type ReceivedRequest,
@@ -14,6 +14,7 @@ import {
 import { createCallbacks, createCallbacksWorker, type CallbacksWorkerOverrides } from "../src/app.ts";
 import type { CallbacksRouter } from "../src/router.ts";
 import type { CallbacksSettings } from "../src/settings.ts";
+import { settingsOf } from "./test-settings.ts";
 
 /** A database, a receiver and a callbacks service of their own, and workers beside them. */
 export type CallbacksRig = AsyncDisposable & {
@@ -55,13 +56,6 @@ export const OPERATOR: Principal = {
 };
 
 const JOB_OPTIONS = { abortGraceMs: 2_000, jobRetentionMs: 90 * 86_400_000 };
-
-/** Reads a test's settings as a process reads its own. */
-export function settingsOf(env: Readonly<Record<string, string>>): CallbacksSettings {
-  const parsed = parseSettings(env);
-  if (!parsed.ok) throw new Error(JSON.stringify(parsed.faults));
-  return parsed.value;
-}
 
 /** Opens a rig. Timings are short: polls every 50 ms, no backoff worth waiting for. */
 export async function openCallbacksRig(more: Readonly<Record<string, string>> = {}): Promise<CallbacksRig> {

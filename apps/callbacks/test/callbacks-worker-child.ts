@@ -1,5 +1,5 @@
 import { createCallbacksWorker } from "../src/app.ts";
-import { settingsOf } from "./callbacks-rig.ts";
+import { settingsOf } from "./test-settings.ts";
 
 /**
  * A delivery worker that kills itself, as SIGKILL does, when it reaches the named point. Its settings come as JSON. It runs
