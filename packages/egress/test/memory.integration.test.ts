@@ -59,7 +59,7 @@ describe("memory", () => {
         },
       },
     });
-    await using rig = createRig(origin, { limits: { bodyIdleTimeoutMs: 100 } });
+    await using rig = createRig(origin, { limits: { bodyIdleTimeoutMs: 300 } });
     const gate = createGate();
     const enough = createGate();
     const controller = new AbortController();
@@ -76,7 +76,7 @@ describe("memory", () => {
       attemptLimitMs: 20_000,
     });
     // Longer than the idle timeout: while we do not read, the silence is ours and ends nothing.
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    await new Promise((resolve) => setTimeout(resolve, 700));
     expect(written).toBeLessThan(16 * MIB);
     expect(taken).toBeLessThan(MIB);
     gate.open();

@@ -1,4 +1,5 @@
 import type { Dispatcher } from "undici";
+import { type BodyFeed, createBodyFeed } from "./body-feed.ts";
 import { type BodyStage, EnoughRead, StageFailure } from "./body-stage.ts";
 import { classifyError, codeOf, type ErrorStage } from "./classify-error.ts";
 import { type Connection, ConnectionGone } from "./connection.ts";
@@ -59,12 +60,9 @@ export function exchange(options: {
   return new Promise((resolve, reject) => {
     let isSettled = false;
     let isBegun = false;
-    let isWaiting = false;
-    let hasEnded = false;
     let informational = 0;
-    /** Chunks that one read of the socket brought behind one that is still being taken: at most what it buffers. */
-    const backlog: Buffer[] = [];
     let verdict: HeadVerdict | null = null;
+    let feed: BodyFeed | null = null;
     let timer: NodeJS.Timeout | undefined;
     let offStop = (): void => {};
 
@@ -72,6 +70,7 @@ export function exchange(options: {
       if (isSettled) return false;
       isSettled = true;
       clearTimeout(timer);
+      feed?.stop();
       offStop();
       return true;
     };
@@ -100,59 +99,6 @@ export function exchange(options: {
     };
     const stage = (): ErrorStage =>
       progress.head === null ? "HEAD" : progress.head.mayHaveBody && verdict?.do === "READ" ? "BODY" : "NO_BODY";
-    const armIdleTimer = (): void => {
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        fail("BODY_IDLE_TIMEOUT");
-      }, limits.bodyIdleTimeoutMs);
-    };
-    /** Feeds one chunk; while the stage takes its time, the connection is held and nobody's silence is timed. */
-    const feed = (into: BodyStage, chunk: Buffer): void => {
-      try {
-        const taken = into.write(chunk);
-        if (taken === undefined) {
-          timer?.refresh();
-          return;
-        }
-        clearTimeout(timer);
-        connection.hold();
-        isWaiting = true;
-        taken.then(() => {
-          isWaiting = false;
-          goOn(into);
-        }, onStageError);
-      } catch (error) {
-        onStageError(error);
-      }
-    };
-    const goOn = (into: BodyStage): void => {
-      while (!isSettled && !isWaiting) {
-        const chunk = backlog.shift();
-        if (chunk !== undefined) {
-          feed(into, chunk);
-        } else if (hasEnded && progress.head !== null) {
-          complete(into, progress.head);
-          return;
-        } else {
-          armIdleTimer();
-          connection.release();
-          return;
-        }
-      }
-    };
-    const complete = (into: BodyStage, head: ResponseHead): void => {
-      connection.release();
-      const done = (): void => {
-        finish({ kind: "DONE", head, isReusable: isReusable() && connection.isOpen });
-      };
-      try {
-        const ended = into.end();
-        if (ended === undefined) done();
-        else ended.then(done, onStageError);
-      } catch (error) {
-        onStageError(error);
-      }
-    };
     const isReusable = (): boolean => request.method !== "HEAD" && informational === 0;
 
     const handler: Dispatcher.DispatchHandler = {
@@ -193,8 +139,16 @@ export function exchange(options: {
         if (verdict.do === "FAIL") {
           fail(verdict.kind);
         } else if (verdict.do === "READ") {
+          feed = createBodyFeed(verdict.stage, connection, limits.bodyIdleTimeoutMs, {
+            onDone() {
+              finish({ kind: "DONE", head, isReusable: isReusable() && connection.isOpen });
+            },
+            onIdle() {
+              fail("BODY_IDLE_TIMEOUT");
+            },
+            onError: onStageError,
+          });
           connection.allow(verdict.ceilingBytes);
-          if (head.mayHaveBody) armIdleTimer();
         } else if (head.mayHaveBody && head.declaredBytes !== 0) {
           finish({ kind: "DONE", head, isReusable: false });
         }
@@ -204,16 +158,14 @@ export function exchange(options: {
         if (isSettled || verdict?.do !== "READ" || chunk.length === 0) return;
         progress.wireBytes += chunk.length;
         if (progress.wireBytes > verdict.wireBytesMax) fail("BODY_TOO_LARGE");
-        else if (isWaiting) backlog.push(chunk);
-        else feed(verdict.stage, chunk);
+        else feed?.add(chunk);
       },
       onResponseEnd() {
         if (isSettled || progress.head === null) return;
         clearTimeout(timer);
         connection.rest();
-        hasEnded = true;
-        if (verdict?.do !== "READ") finish({ kind: "DONE", head: progress.head, isReusable: isReusable() });
-        else if (!isWaiting) complete(verdict.stage, progress.head);
+        if (feed === null) finish({ kind: "DONE", head: progress.head, isReusable: isReusable() });
+        else feed.end();
       },
       onResponseError(_controller, error) {
         if (isSettled) return;
