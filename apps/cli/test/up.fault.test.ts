@@ -1,6 +1,15 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +17,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describeProcess, isSameProcess } from "@keble-scraper/local-servers";
-import { type Stack, startReceiver, startStack } from "@keble-scraper/testkit";
+import { createTestDatabase, type Stack, startReceiver, startStack, testRedis } from "@keble-scraper/testkit";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const BINARY = fileURLToPath(new URL("../bin/keble-scraper.js", import.meta.url));
@@ -119,6 +128,25 @@ describe("keble-scraper up", () => {
     }
   }, 120_000);
 
+  it("uses the Postgres and the Redis it is given, and starts none of its own", async () => {
+    await using database = await createTestDatabase({ migrate: () => Promise.resolve(), template: "empty" });
+    const { url: redisUrl, prefix } = await testRedis();
+    const env = {
+      ...FAST,
+      SCRAPER_DATABASE_URL: database.url,
+      SCRAPER_MIGRATION_DATABASE_URL: database.migrationUrl,
+      SCRAPER_REDIS_URL: redisUrl,
+      SCRAPER_REDIS_PREFIX: prefix.replace(":", ""),
+    };
+    await using stack = await startStack({ env, args: ["--processes=compact", "--fetch-workers=2"] });
+    expect(Object.keys(stack.processes()).toSorted()).toEqual(
+      [...NAMES, "worker-fetch-2"].filter((name) => name !== "postgres" && name !== "redis").toSorted(),
+    );
+    const { origin } = JSON.parse(readFileSync(join(stack.stateDirectory, "site.json"), "utf8")) as { origin: string };
+    const job = await stack.api.submit({ target: { url: `http://127.0.0.1:${origin}/` } });
+    expect(await stack.api.finished(job.id)).toMatchObject({ status: "SUCCEEDED" });
+  }, 120_000);
+
   // A launcher that is killed can stop nothing: its children notice, and the databases wait for the next start.
   it("leaves no process of its own behind when it is killed, and takes over its databases at the next start", async () => {
     const first = await startStack({ stateDirectory: state, env: FAST });
@@ -131,6 +159,27 @@ describe("keble-scraper up", () => {
     await using second = await startStack({ stateDirectory: state, env: FAST });
     for (const { pid, startId } of children) expect(isSameProcess(pid, startId)).toBe(false);
     await fetchOnce(second);
+  }, 120_000);
+
+  it("ends cleanly when it is told to while it still starts", async () => {
+    for (const step of ["Postgres", "Redis", "Migrations"]) {
+      const env = { PATH: process.env["PATH"], SCRAPER_STATE_DIRECTORY: state, SCRAPER_GATEWAY_PORT: "0", ...FAST };
+      const child = spawn(process.execPath, [BINARY, "up"], { env, stdio: ["ignore", "pipe", "inherit"] });
+      const exited = once(child, "exit");
+      let output = "";
+      await new Promise<void>((resolve) => {
+        child.stdout.on("data", (chunk: Buffer) => {
+          output += chunk.toString();
+          if (output.includes(step)) resolve();
+        });
+        child.once("exit", () => resolve());
+      });
+      child.kill("SIGTERM");
+      expect((await exited)[0], output).toBe(0);
+      expect(existsSync(join(state, "postgres", "postmaster.pid"))).toBe(false);
+      expect(readdirSync(join(state, "run"))).toEqual([]);
+      expect(existsSync(join(state, "up.lock"))).toBe(false);
+    }
   }, 120_000);
 
   it("drains at the first signal, though npm repeats it, and ends everything at once at a second one", async () => {

@@ -14,6 +14,7 @@ import { loadStackSecrets } from "../stack/stack-secrets.ts";
 import { openDatabaseServer, openRedisServer } from "../stack/stack-servers.ts";
 import { openStateDirectory, type StateDirectory } from "../stack/state-directory.ts";
 import { takeStateLock } from "../stack/state-lock.ts";
+import { waitUntilReady } from "../stack/wait-until-ready.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { migrateDatabase } from "./migrate.ts";
 
@@ -37,6 +38,8 @@ export async function runUp(context: CliContext, options: UpOptions): Promise<vo
     await Promise.race([starting, untilAborted(context.stop)]);
     await untilAborted(context.stop);
     context.print("Stopping; one more Ctrl-C ends everything at once");
+  } catch (error) {
+    if (!context.stop.aborted) throw error;
   } finally {
     await stack.stop();
     await starting.catch(() => undefined);
@@ -66,6 +69,7 @@ async function start(
   await stack.step(`Services and workers (${plan.length} processes)`, () => stack.startProcesses(plan, env));
 
   const gatewayUrl = `http://127.0.0.1:${ports.gateway}`;
+  await stack.step("Readiness", () => waitUntilReady(gatewayUrl, context.stop));
   const gateway = createGatewayClient(gatewayUrl);
   const credentials = await stack.step("Keys", () =>
     loadCredentials({ state, gateway, gatewayUrl, databaseUrl: database.url }),
