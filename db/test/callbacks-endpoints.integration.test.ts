@@ -121,6 +121,35 @@ describe("patchEndpoint", () => {
   });
 });
 
+describe("the event of a job", () => {
+  const eventsOf = (jobId: string) => database.commands<{ state: string; deliveries: number }[]>`
+    select e.state, (select count(*)::int from callback_deliveries d where d.event_id = e.id) as deliveries
+    from callback_events e where e.job_id = ${jobId}`;
+
+  it("C1 commits once with the job's end, however many end it, and not at all without it", async () => {
+    const endpoint = await registerOne(database);
+    const jobId = await submitOne(database, { callbackEndpoint: endpoint.name });
+    const undone = database.commands.begin(async (tx) => {
+      await cancelJob(tx, { id: jobId, callerId: null }, OPTIONS);
+      throw new Error("undone");
+    });
+    await expect(undone).rejects.toThrow("undone");
+    expect(await eventsOf(jobId)).toHaveLength(0);
+    await Promise.all([1, 2, 3, 4, 5].map(() => cancelJob(database.commands, { id: jobId, callerId: null }, OPTIONS)));
+    expect((await eventsOf(jobId)).map((row) => ({ ...row }))).toEqual([{ state: "PENDING", deliveries: 1 }]);
+    await deleteEndpoint(database.commands, own(endpoint.id), BY, { open: "CLOSE_OPEN" });
+  });
+
+  it("C1 is not made when the endpoint's filter excludes its type: the job gets its expiry at its end", async () => {
+    const endpoint = await registerOne(database, { events: ["job.succeeded", "job.failed"] });
+    const jobId = await submitOne(database, { callbackEndpoint: endpoint.name });
+    await cancelJob(database.commands, { id: jobId, callerId: null }, OPTIONS);
+    expect(await eventsOf(jobId)).toHaveLength(0);
+    const [job] = await database.commands`select expires_at is not null as expires from jobs where id = ${jobId}`;
+    expect(job).toMatchObject({ expires: true });
+  });
+});
+
 describe("closing deliveries", () => {
   it("C3 disabling ends waiting deliveries without a try, and leaves other endpoints' alone", async () => {
     const [closed, open] = [await registerOne(database), await registerOne(database)];
@@ -170,6 +199,27 @@ describe("closing deliveries", () => {
       attempts_used: 0,
     });
     expect(await closeStrandedDeliveries(database.commands, 100)).toBe(0);
+  });
+
+  it("C3 jobs that end while their endpoint is disabled leave nothing open once the sweep has passed", async () => {
+    const endpoint = await registerOne(database);
+    const jobs: string[] = [];
+    for (let made = 0; made < 40; made += 1) jobs.push(await submitOne(database, { callbackEndpoint: endpoint.name }));
+    const end = (id: string) => cancelJob(database.commands, { id, callerId: null }, OPTIONS);
+    await Promise.all([
+      ...jobs.slice(0, 20).map(end),
+      disable(endpoint.id),
+      ...jobs.slice(20).map(end),
+      closeStrandedDeliveries(database.commands, 100),
+    ]);
+    await closeStrandedDeliveries(database.commands, 100);
+    const rows = await database.commands<{ states: string; count: number }[]>`
+      select e.state || ' ' || d.state || ' ' || d.dead_letter_reason || ' ' || d.attempts_used as states, count(*)::int as count
+      from callback_events e join callback_deliveries d on d.event_id = e.id
+      where e.job_id = any(${jobs}) group by 1`;
+    expect(rows.map((row) => ({ ...row }))).toEqual([
+      { states: "DEAD_LETTER DEAD_LETTER ENDPOINT_DISABLED 0", count: 40 },
+    ]);
   });
 
   it("keeps the sweep within its limit and lets it go on", async () => {
