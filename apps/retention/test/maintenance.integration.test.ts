@@ -172,11 +172,7 @@ async function registerReceiver(): Promise<{ readonly id: string; readonly name:
 
 async function endWithEvent(endpoint: string): Promise<string> {
   const id = await submit({ callbackEndpoint: endpoint });
-  const ended = await cancelJob(
-    database.commands,
-    { id, callerId: null },
-    { jobRetentionMs: 90 * DAY_MS, abortGraceMs: 200 },
-  );
+  const ended = await cancelJob(database.commands, { id, callerId: null }, { jobRetentionMs: 90 * DAY_MS });
   if (ended?.eventId === undefined || ended.eventId === null) {
     throw new Error("no event");
   }

@@ -20,6 +20,7 @@ export { createHints, type Hints } from "./hints.ts";
 export { PROCESS_KINDS, type ProcessKind } from "./setting.ts";
 export type { HostPort } from "./setting-parsers.ts";
 export { type Environment, ENVIRONMENTS, type LogLevel, SETTINGS, type SettingName } from "./setting-table.ts";
+export type { SettingsFault } from "./setting-values.ts";
 export { renderSettingsPage } from "./settings-page.ts";
 export {
   listUnknownSettings,
@@ -29,6 +30,5 @@ export {
   SERVICE_NAMES,
   type ServiceName,
   type Settings,
-  type SettingsFault,
 } from "./settings.ts";
 export { NO_SIGNALS, type Signals } from "./signals.ts";

@@ -1,4 +1,4 @@
-import { choice, number, text } from "./setting.ts";
+import { choice, count, days, milliseconds, number, text } from "./setting.ts";
 import { lineParser, parseHostPorts, parsePath, parseSecretKey, tokenParser, urlParser } from "./setting-parsers.ts";
 
 /** What a deployment is. Only development and test may reach private targets and use the local store. */
@@ -12,7 +12,6 @@ const LEASES = ["worker-fetch", "worker-callbacks", "worker-maintenance"] as con
 const SERVICES = ["gateway", "intake", "fetching", "artifacts", "callbacks", "retention"] as const;
 const HTTP_URL = urlParser(["http", "https"], { bare: true });
 const POSTGRES_URL = urlParser(["postgres", "postgresql"]);
-const DAYS_MAX = 36_500;
 
 function serviceUrl(service: string, port: number) {
   return text({
@@ -169,30 +168,22 @@ export const SETTINGS = {
     help: "How often expired leases are recovered and due work is announced.",
     readBy: ["worker-maintenance", "beat"],
   }),
-  SCRAPER_RETRY_BASE_MS: number({
+  SCRAPER_RETRY_BASE_MS: milliseconds({
     default: 500,
-    min: 1,
     max: 3_600_000,
-    whole: true,
-    unit: "milliseconds",
     help: "The first ceiling of a job's random wait before its next attempt; doubled each time.",
     readBy: ["fetching", "worker-fetch", "worker-maintenance"],
   }),
-  SCRAPER_RETRY_CEILING_MS: number({
+  SCRAPER_RETRY_CEILING_MS: milliseconds({
     default: 60_000,
-    min: 1,
     max: 86_400_000,
-    whole: true,
-    unit: "milliseconds",
     help: "The highest ceiling of that wait.",
     readBy: ["fetching", "worker-fetch", "worker-maintenance"],
   }),
-  SCRAPER_ABORT_GRACE_MS: number({
+  SCRAPER_ABORT_GRACE_MS: milliseconds({
     default: 2_000,
     min: 0,
     max: 60_000,
-    whole: true,
-    unit: "milliseconds",
     help: "How long after its deadline a running job may still settle.",
     readBy: ["fetching", "worker-fetch", "worker-maintenance"],
   }),
@@ -204,21 +195,17 @@ export const SETTINGS = {
     help: "How long work in flight may go on after SIGTERM.",
     readBy: "all",
   }),
-  SCRAPER_PUBLISH_CONCURRENCY: number({
+  SCRAPER_PUBLISH_CONCURRENCY: count({
     default: 16,
-    min: 1,
     max: 256,
-    whole: true,
     unit: "calls",
     help: "How many bells maintenance rings at once.",
     readBy: ["worker-maintenance"],
   }),
 
-  SCRAPER_FETCH_SLOTS: number({
+  SCRAPER_FETCH_SLOTS: count({
     default: 50,
-    min: 1,
     max: 1_000,
-    whole: true,
     unit: "jobs",
     help: "How many jobs one fetch worker runs at once.",
     readBy: ["worker-fetch"],
@@ -240,38 +227,27 @@ export const SETTINGS = {
     help: "The hard limit of one HTTP attempt, redirects included.",
     readBy: ["worker-fetch"],
   }),
-  SCRAPER_CONNECT_TIMEOUT_MS: number({
+  SCRAPER_CONNECT_TIMEOUT_MS: milliseconds({
     default: 10_000,
-    min: 1,
     max: 600_000,
-    whole: true,
-    unit: "milliseconds",
     help: "The limit of one connection, TLS included.",
     readBy: ["worker-fetch", "worker-callbacks"],
   }),
-  SCRAPER_RESPONSE_TIMEOUT_MS: number({
+  SCRAPER_RESPONSE_TIMEOUT_MS: milliseconds({
     default: 30_000,
-    min: 1,
     max: 3_600_000,
-    whole: true,
-    unit: "milliseconds",
     help: "The limit from the request to the response's head.",
     readBy: ["worker-fetch"],
   }),
-  SCRAPER_BODY_IDLE_TIMEOUT_MS: number({
+  SCRAPER_BODY_IDLE_TIMEOUT_MS: milliseconds({
     default: 15_000,
-    min: 1,
     max: 3_600_000,
-    whole: true,
-    unit: "milliseconds",
     help: "The longest silence inside a body.",
     readBy: ["worker-fetch"],
   }),
-  SCRAPER_BODY_BYTES_MAX: number({
+  SCRAPER_BODY_BYTES_MAX: count({
     default: 104_857_600,
-    min: 1,
     max: 2_147_483_647,
-    whole: true,
     unit: "bytes",
     help: "The most that a job may ask for in `limits.maxBodyBytes`, decoded.",
     readBy: ["intake", "worker-fetch"],
@@ -300,67 +276,50 @@ export const SETTINGS = {
     help: "Private targets that jobs may name, by exact host and port. Refused outside development and test.",
     readBy: ["intake", "worker-fetch"],
   }),
-  SCRAPER_CALLER_QUEUED_MAX: number({
+  SCRAPER_CALLER_QUEUED_MAX: count({
     default: 100_000,
-    min: 1,
     max: 100_000_000,
-    whole: true,
     unit: "jobs",
     help: "The most jobs of one caller that may wait; more are answered 429.",
     readBy: ["intake"],
   }),
-  SCRAPER_CALLER_RUNNING_MAX: number({
+  SCRAPER_CALLER_RUNNING_MAX: count({
     default: "none",
     absentHelp: "no limit",
-    min: 1,
     max: 1_000_000,
-    whole: true,
     unit: "jobs",
     help: "The most jobs of one caller that run at once, over all workers.",
     readBy: ["worker-fetch"],
   }),
 
-  SCRAPER_CALLBACK_SLOTS: number({
+  SCRAPER_CALLBACK_SLOTS: count({
     default: 32,
-    min: 1,
     max: 1_000,
-    whole: true,
     unit: "deliveries",
     help: "How many callbacks one worker sends at once.",
     readBy: ["worker-callbacks"],
   }),
-  SCRAPER_CALLBACK_TIMEOUT_MS: number({
+  SCRAPER_CALLBACK_TIMEOUT_MS: milliseconds({
     default: 15_000,
-    min: 1,
     max: 600_000,
-    whole: true,
-    unit: "milliseconds",
     help: "The limit of one callback's try, when its endpoint names none.",
     readBy: ["callbacks", "worker-callbacks"],
   }),
-  SCRAPER_CALLBACK_RETRY_BASE_MS: number({
+  SCRAPER_CALLBACK_RETRY_BASE_MS: milliseconds({
     default: 5_000,
-    min: 1,
     max: 86_400_000,
-    whole: true,
-    unit: "milliseconds",
     help: "The first ceiling of a delivery's random wait before its next try; five times as long each time.",
     readBy: ["callbacks", "worker-callbacks", "worker-maintenance"],
   }),
-  SCRAPER_CALLBACK_RETRY_CEILING_MS: number({
+  SCRAPER_CALLBACK_RETRY_CEILING_MS: milliseconds({
     default: 36_000_000,
-    min: 1,
     max: 86_400_000,
-    whole: true,
-    unit: "milliseconds",
     help: "The highest ceiling of that wait.",
     readBy: ["callbacks", "worker-callbacks", "worker-maintenance"],
   }),
-  SCRAPER_CALLBACK_ATTEMPT_BUDGET: number({
+  SCRAPER_CALLBACK_ATTEMPT_BUDGET: count({
     default: 10,
-    min: 1,
     max: 100,
-    whole: true,
     unit: "tries",
     help: "How often a delivery is tried, when its endpoint names no number.",
     readBy: ["callbacks", "worker-callbacks"],
@@ -399,37 +358,26 @@ export const SETTINGS = {
     help: "Where the local store's downloads are served; loopback.",
     readBy: ["artifacts"],
   }),
-  SCRAPER_DOWNLOAD_URL_SECONDS: number({
+  SCRAPER_DOWNLOAD_URL_SECONDS: count({
     default: 300,
-    min: 1,
     max: 86_400,
-    whole: true,
     unit: "seconds",
     help: "How long a signed download answers.",
     readBy: ["artifacts"],
   }),
 
-  SCRAPER_JOB_RETENTION_DAYS: number({
+  SCRAPER_JOB_RETENTION_DAYS: days({
     default: 90,
-    min: 0,
-    max: DAYS_MAX,
-    unit: "days",
     help: "How long an ended job and its attempts are kept.",
     readBy: ["intake", "fetching", "callbacks", "worker-fetch", "worker-callbacks", "worker-maintenance"],
   }),
-  SCRAPER_EVENT_RETENTION_DAYS: number({
+  SCRAPER_EVENT_RETENTION_DAYS: days({
     default: 30,
-    min: 0,
-    max: DAYS_MAX,
-    unit: "days",
     help: "How long a delivered event is kept.",
     readBy: ["callbacks", "worker-callbacks", "worker-maintenance"],
   }),
-  SCRAPER_ARTIFACT_RETENTION_DAYS: number({
+  SCRAPER_ARTIFACT_RETENTION_DAYS: days({
     default: 90,
-    min: 0,
-    max: DAYS_MAX,
-    unit: "days",
     help: "How long an ended job holds its bytes, unless it is purged first.",
     readBy: ["fetching", "worker-fetch", "worker-maintenance"],
   }),

@@ -68,6 +68,25 @@ export function number<const D extends number | "none">(
   };
 }
 
+/** A whole number of things, from 1 unless `min` says otherwise. */
+export function count<const D extends number | "none">(
+  options: Common & { readonly unit: string; readonly default: D; readonly min?: number; readonly max: number },
+): ReturnType<typeof number<D>> {
+  return number<D>({ ...options, min: options.min ?? 1, whole: true });
+}
+
+/** A whole number of milliseconds, from 1 unless `min` says otherwise. */
+export function milliseconds(
+  options: Common & { readonly default: number; readonly min?: number; readonly max: number },
+): ReturnType<typeof number<number>> {
+  return number<number>({ ...options, min: options.min ?? 1, whole: true, unit: "milliseconds" });
+}
+
+/** Days, fractions and none at all included, up to a century. */
+export function days(options: Common & { readonly default: number }): ReturnType<typeof number<number>> {
+  return number<number>({ ...options, min: 0, max: 36_500, unit: "days" });
+}
+
 /** One of a closed set. */
 export function choice<const T extends string, const D extends T | "required">(
   options: Common & { readonly values: readonly T[]; readonly default: D },

@@ -1,14 +1,13 @@
-import { join } from "node:path";
 import type { Setting } from "./setting.ts";
-import { type HostPort, isLoopbackHost, isMetadataHost } from "./setting-parsers.ts";
+import type { HostPort } from "./setting-parsers.ts";
+import { findRelationFaults } from "./setting-relations.ts";
 import { type Environment, type LogLevel, SETTINGS, type SettingName } from "./setting-table.ts";
+import type { SettingsFault, SettingValues } from "./setting-values.ts";
+import { toSettings } from "./to-settings.ts";
 
 /** The services that answer other processes. */
 export const SERVICE_NAMES = ["intake", "fetching", "artifacts", "callbacks", "retention"] as const;
 export type ServiceName = (typeof SERVICE_NAMES)[number];
-
-/** What is wrong with one setting. Neither field shows its value. */
-export type SettingsFault = { readonly name: SettingName; readonly message: string };
 
 /** All settings, parsed and nested. An app takes a `Pick` of it. Durations are milliseconds. */
 export type Settings = {
@@ -71,14 +70,6 @@ export type Settings = {
   readonly retention: { readonly jobMs: number; readonly eventMs: number; readonly artifactMs: number };
 };
 
-type Values = {
-  readonly [N in SettingName]: (typeof SETTINGS)[N] extends Setting<infer T, infer A>
-    ? [A] extends ["none"]
-      ? T | undefined
-      : T
-    : never;
-};
-
 /** What `parseSettings` answers: all settings, or every fault at once. */
 export type ParsedSettings =
   | { readonly ok: true; readonly value: Settings }
@@ -113,7 +104,7 @@ export function parseSettings(
     }
   }
   // A relation is judged when both its sides are readable; a faulty side has been reported already.
-  for (const relation of relationFaults(values as Partial<Values>)) {
+  for (const relation of findRelationFaults(values as Partial<SettingValues>)) {
     if (!faulty.has(relation.name)) {
       faults.push(relation);
     }
@@ -121,7 +112,7 @@ export function parseSettings(
   if (faults.length > 0) {
     return { ok: false, faults };
   }
-  return { ok: true, value: toSettings(values as Values) };
+  return { ok: true, value: toSettings(values as SettingValues) };
 }
 
 /** The names in an environment that look like ours and are not in the list: spelling mistakes, or a newer release's. */
@@ -137,7 +128,6 @@ export function renderSettingsFaults(faults: readonly SettingsFault[]): string {
 }
 
 const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
-const DAY_MS = 86_400_000;
 
 function present(text: string | undefined): string | undefined {
   const trimmed = text?.trim();
@@ -151,172 +141,4 @@ function readOne(setting: Setting<unknown>, text: string | undefined): { value: 
   }
   const value = setting.parse(given);
   return value === undefined ? { fault: `must be ${setting.expects}` } : { value };
-}
-
-/** Every rule that spans settings. */
-function* relationFaults(values: Partial<Values>): Generator<SettingsFault> {
-  const environment = values.SCRAPER_ENVIRONMENT;
-  const isLocal = environment === "development" || environment === "test";
-  const isDeployed = environment === "staging" || environment === "production";
-  const receivers = values.SCRAPER_ALLOWED_CALLBACKS ?? [];
-  if (receivers.some((receiver) => isMetadataHost(receiver.host))) {
-    yield { name: "SCRAPER_ALLOWED_CALLBACKS", message: "must not list a metadata address" };
-  }
-  if (isDeployed) {
-    if (values.SCRAPER_DEVELOPMENT_ALLOWED_TARGETS !== undefined) {
-      yield { name: "SCRAPER_DEVELOPMENT_ALLOWED_TARGETS", message: "is for development and test only" };
-    }
-    if (receivers.some((receiver) => isLoopbackHost(receiver.host))) {
-      yield { name: "SCRAPER_ALLOWED_CALLBACKS", message: "may list loopback in development and test only" };
-    }
-    if (values.SCRAPER_ARTIFACT_NAMESPACE_OWNER === undefined) {
-      yield { name: "SCRAPER_ARTIFACT_NAMESPACE_OWNER", message: "is required in staging and production" };
-    }
-  }
-  yield* callbackLeaseFaults(values, isDeployed);
-  yield* localStoreFaults(values, isLocal, isDeployed);
-}
-
-/**
- * A try and its commit should fit into a lease, so that a worker that cannot renew still ends what it began. Statements
- * time out within a quarter of a lease. Leases are renewed, so a short one is slower and not wrong: development and test
- * may have it.
- */
-function* callbackLeaseFaults(values: Partial<Values>, isDeployed: boolean): Generator<SettingsFault> {
-  const { SCRAPER_CALLBACK_TIMEOUT_MS: timeoutMs, SCRAPER_LEASE_SECONDS: leaseSeconds } = values;
-  if (isDeployed && timeoutMs !== undefined && leaseSeconds !== undefined && timeoutMs >= leaseSeconds * 750) {
-    yield { name: "SCRAPER_CALLBACK_TIMEOUT_MS", message: "must be under three quarters of SCRAPER_LEASE_SECONDS" };
-  }
-}
-
-function* localStoreFaults(values: Partial<Values>, isLocal: boolean, isDeployed: boolean): Generator<SettingsFault> {
-  const { SCRAPER_LOCAL_ARTIFACT_DIRECTORY: directory, SCRAPER_LOCAL_ARTIFACT_BASE_URL: baseUrl } = values;
-  if (isDeployed) {
-    for (const name of ["SCRAPER_LOCAL_ARTIFACT_DIRECTORY", "SCRAPER_LOCAL_ARTIFACT_BASE_URL"] as const) {
-      if (values[name] !== undefined) {
-        yield { name, message: "is for development and test only" };
-      }
-    }
-    if (directory === undefined && baseUrl === undefined) {
-      yield {
-        name: "SCRAPER_LOCAL_ARTIFACT_DIRECTORY",
-        message: "no artifact store is configured, and this release has only the local one, for development and test",
-      };
-    }
-    return;
-  }
-  if (directory === undefined && baseUrl !== undefined) {
-    yield { name: "SCRAPER_LOCAL_ARTIFACT_DIRECTORY", message: "goes with SCRAPER_LOCAL_ARTIFACT_BASE_URL" };
-  }
-  if (baseUrl === undefined && directory !== undefined) {
-    yield { name: "SCRAPER_LOCAL_ARTIFACT_BASE_URL", message: "goes with SCRAPER_LOCAL_ARTIFACT_DIRECTORY" };
-  }
-  if (isLocal && baseUrl !== undefined && !isLoopbackHost(new URL(baseUrl).hostname.replace(/^\[|\]$/gu, ""))) {
-    yield { name: "SCRAPER_LOCAL_ARTIFACT_BASE_URL", message: "must be a loopback URL" };
-  }
-}
-
-function toSettings(v: Values): Settings {
-  const isLocal = v.SCRAPER_ENVIRONMENT === "development" || v.SCRAPER_ENVIRONMENT === "test";
-  const host = v.SCRAPER_LISTEN_HOST ?? (isLocal ? "127.0.0.1" : "0.0.0.0");
-  const userAgent =
-    v.SCRAPER_CONTACT === undefined ? v.SCRAPER_USER_AGENT : `${v.SCRAPER_USER_AGENT} (+${v.SCRAPER_CONTACT})`;
-  const urls: Record<ServiceName, string> = {
-    intake: v.SCRAPER_INTAKE_URL,
-    fetching: v.SCRAPER_FETCHING_URL,
-    artifacts: v.SCRAPER_ARTIFACTS_URL,
-    callbacks: v.SCRAPER_CALLBACKS_URL,
-    retention: v.SCRAPER_RETENTION_URL,
-  };
-  const port = v.SCRAPER_INTERNAL_PORT;
-  return {
-    environment: v.SCRAPER_ENVIRONMENT,
-    logLevel: v.SCRAPER_LOG_LEVEL,
-    stateDirectory: v.SCRAPER_STATE_DIRECTORY,
-    database: {
-      url: v.SCRAPER_DATABASE_URL,
-      migrationUrl: v.SCRAPER_MIGRATION_DATABASE_URL ?? v.SCRAPER_DATABASE_URL,
-    },
-    redis: { url: v.SCRAPER_REDIS_URL, prefix: `{${v.SCRAPER_REDIS_PREFIX}}` },
-    gateway: { host, port: v.SCRAPER_GATEWAY_PORT },
-    internal: {
-      host,
-      ports: {
-        intake: port ?? defaultPort("SCRAPER_INTAKE_URL"),
-        fetching: port ?? defaultPort("SCRAPER_FETCHING_URL"),
-        artifacts: port ?? defaultPort("SCRAPER_ARTIFACTS_URL"),
-        callbacks: port ?? defaultPort("SCRAPER_CALLBACKS_URL"),
-        retention: port ?? defaultPort("SCRAPER_RETENTION_URL"),
-      },
-      urls,
-      serviceToken: v.SCRAPER_SERVICE_TOKEN,
-    },
-    secretKey: v.SCRAPER_SECRET_KEY,
-    timings: {
-      leaseMs: v.SCRAPER_LEASE_SECONDS * 1_000,
-      pollMs: v.SCRAPER_POLL_INTERVAL_SECONDS * 1_000,
-      maintenanceMs: v.SCRAPER_MAINTENANCE_INTERVAL_SECONDS * 1_000,
-      abortGraceMs: v.SCRAPER_ABORT_GRACE_MS,
-      drainGraceMs: v.SCRAPER_DRAIN_GRACE_SECONDS * 1_000,
-    },
-    retry: { baseMs: v.SCRAPER_RETRY_BASE_MS, ceilingMs: v.SCRAPER_RETRY_CEILING_MS },
-    publish: { concurrency: v.SCRAPER_PUBLISH_CONCURRENCY },
-    fetching: {
-      slots: v.SCRAPER_FETCH_SLOTS,
-      spoolDirectory: v.SCRAPER_SPOOL_DIRECTORY ?? join(v.SCRAPER_STATE_DIRECTORY, "spool"),
-      attemptMs: v.SCRAPER_HTTP_ATTEMPT_SECONDS * 1_000,
-      connectTimeoutMs: v.SCRAPER_CONNECT_TIMEOUT_MS,
-      responseTimeoutMs: v.SCRAPER_RESPONSE_TIMEOUT_MS,
-      bodyIdleTimeoutMs: v.SCRAPER_BODY_IDLE_TIMEOUT_MS,
-      bodyBytesMax: v.SCRAPER_BODY_BYTES_MAX,
-      userAgent,
-      allowedTargets: v.SCRAPER_DEVELOPMENT_ALLOWED_TARGETS ?? [],
-    },
-    callers: { queuedMax: v.SCRAPER_CALLER_QUEUED_MAX, runningMax: v.SCRAPER_CALLER_RUNNING_MAX ?? null },
-    callbacks: {
-      slots: v.SCRAPER_CALLBACK_SLOTS,
-      timeoutMs: v.SCRAPER_CALLBACK_TIMEOUT_MS,
-      connectTimeoutMs: v.SCRAPER_CONNECT_TIMEOUT_MS,
-      retryBaseMs: v.SCRAPER_CALLBACK_RETRY_BASE_MS,
-      retryCeilingMs: v.SCRAPER_CALLBACK_RETRY_CEILING_MS,
-      attemptBudget: v.SCRAPER_CALLBACK_ATTEMPT_BUDGET,
-      userAgent,
-      allowedReceivers: v.SCRAPER_ALLOWED_CALLBACKS ?? [],
-    },
-    artifacts: {
-      namespaceOwner: v.SCRAPER_ARTIFACT_NAMESPACE_OWNER ?? derivedOwner(v),
-      store: localStore(v),
-      downloadUrlMs: v.SCRAPER_DOWNLOAD_URL_SECONDS * 1_000,
-    },
-    retention: {
-      jobMs: Math.round(v.SCRAPER_JOB_RETENTION_DAYS * DAY_MS),
-      eventMs: Math.round(v.SCRAPER_EVENT_RETENTION_DAYS * DAY_MS),
-      artifactMs: Math.round(v.SCRAPER_ARTIFACT_RETENTION_DAYS * DAY_MS),
-    },
-  };
-}
-
-/** Absent, the local store lies under the state directory and answers at the artifacts service. */
-function localStore(v: Values): Settings["artifacts"]["store"] {
-  return {
-    kind: "LOCAL",
-    directory: v.SCRAPER_LOCAL_ARTIFACT_DIRECTORY ?? join(v.SCRAPER_STATE_DIRECTORY, "artifacts"),
-    baseUrl: v.SCRAPER_LOCAL_ARTIFACT_BASE_URL ?? `${v.SCRAPER_ARTIFACTS_URL}/local-artifacts`,
-  };
-}
-
-function derivedOwner(v: Values): string {
-  const database = new URL(v.SCRAPER_DATABASE_URL).pathname.slice(1).replace(/[^A-Za-z0-9._-]/gu, "-");
-  return `${v.SCRAPER_ENVIRONMENT}/${database === "" ? "postgres" : database}`;
-}
-
-function defaultPort(
-  name:
-    | "SCRAPER_INTAKE_URL"
-    | "SCRAPER_FETCHING_URL"
-    | "SCRAPER_ARTIFACTS_URL"
-    | "SCRAPER_CALLBACKS_URL"
-    | "SCRAPER_RETENTION_URL",
-): number {
-  return Number(new URL(SETTINGS[name].absent.text).port);
 }

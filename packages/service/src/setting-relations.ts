@@ -1,0 +1,69 @@
+import { isLoopbackHost, isMetadataHost } from "./setting-parsers.ts";
+import type { SettingsFault, SettingValues } from "./setting-values.ts";
+
+/** Every rule that spans settings. A rule whose sides are not all known is not judged. */
+export function* findRelationFaults(values: Partial<SettingValues>): Generator<SettingsFault> {
+  const environment = values.SCRAPER_ENVIRONMENT;
+  const isLocal = environment === "development" || environment === "test";
+  const isDeployed = environment === "staging" || environment === "production";
+  const receivers = values.SCRAPER_ALLOWED_CALLBACKS ?? [];
+  if (receivers.some((receiver) => isMetadataHost(receiver.host))) {
+    yield { name: "SCRAPER_ALLOWED_CALLBACKS", message: "must not list a metadata address" };
+  }
+  if (isDeployed) {
+    if (values.SCRAPER_DEVELOPMENT_ALLOWED_TARGETS !== undefined) {
+      yield { name: "SCRAPER_DEVELOPMENT_ALLOWED_TARGETS", message: "is for development and test only" };
+    }
+    if (receivers.some((receiver) => isLoopbackHost(receiver.host))) {
+      yield { name: "SCRAPER_ALLOWED_CALLBACKS", message: "may list loopback in development and test only" };
+    }
+    if (values.SCRAPER_ARTIFACT_NAMESPACE_OWNER === undefined) {
+      yield { name: "SCRAPER_ARTIFACT_NAMESPACE_OWNER", message: "is required in staging and production" };
+    }
+  }
+  yield* callbackLeaseFaults(values, isDeployed);
+  yield* localStoreFaults(values, isLocal, isDeployed);
+}
+
+/**
+ * A try and its commit should fit into a lease, so that a worker that cannot renew still ends what it began. Statements
+ * time out within a quarter of a lease. Leases are renewed, so a short one is slower and not wrong: development and test
+ * may have it.
+ */
+function* callbackLeaseFaults(values: Partial<SettingValues>, isDeployed: boolean): Generator<SettingsFault> {
+  const { SCRAPER_CALLBACK_TIMEOUT_MS: timeoutMs, SCRAPER_LEASE_SECONDS: leaseSeconds } = values;
+  if (isDeployed && timeoutMs !== undefined && leaseSeconds !== undefined && timeoutMs >= leaseSeconds * 750) {
+    yield { name: "SCRAPER_CALLBACK_TIMEOUT_MS", message: "must be under three quarters of SCRAPER_LEASE_SECONDS" };
+  }
+}
+
+function* localStoreFaults(
+  values: Partial<SettingValues>,
+  isLocal: boolean,
+  isDeployed: boolean,
+): Generator<SettingsFault> {
+  const { SCRAPER_LOCAL_ARTIFACT_DIRECTORY: directory, SCRAPER_LOCAL_ARTIFACT_BASE_URL: baseUrl } = values;
+  if (isDeployed) {
+    for (const name of ["SCRAPER_LOCAL_ARTIFACT_DIRECTORY", "SCRAPER_LOCAL_ARTIFACT_BASE_URL"] as const) {
+      if (values[name] !== undefined) {
+        yield { name, message: "is for development and test only" };
+      }
+    }
+    if (directory === undefined && baseUrl === undefined) {
+      yield {
+        name: "SCRAPER_LOCAL_ARTIFACT_DIRECTORY",
+        message: "no artifact store is configured, and this release has only the local one, for development and test",
+      };
+    }
+    return;
+  }
+  if (directory === undefined && baseUrl !== undefined) {
+    yield { name: "SCRAPER_LOCAL_ARTIFACT_DIRECTORY", message: "goes with SCRAPER_LOCAL_ARTIFACT_BASE_URL" };
+  }
+  if (baseUrl === undefined && directory !== undefined) {
+    yield { name: "SCRAPER_LOCAL_ARTIFACT_BASE_URL", message: "goes with SCRAPER_LOCAL_ARTIFACT_DIRECTORY" };
+  }
+  if (isLocal && baseUrl !== undefined && !isLoopbackHost(new URL(baseUrl).hostname.replace(/^\[|\]$/gu, ""))) {
+    yield { name: "SCRAPER_LOCAL_ARTIFACT_BASE_URL", message: "must be a loopback URL" };
+  }
+}
