@@ -49,6 +49,8 @@ type DatabaseOptions = {
 export function createDatabase(options: DatabaseOptions): Database {
   const shared = {
     connect_timeout: 2,
+    // The default grows to 20 s, and statements wait it out: a database that is back would be asked that much later.
+    backoff: (tries: number) => Math.min(0.05 * 2 ** tries, 1),
     idle_timeout: 60,
     onnotice: () => {},
     keep_alive: 10,
