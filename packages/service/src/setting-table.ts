@@ -140,7 +140,7 @@ export const SETTINGS = {
     absentHelp: "required; `up` makes one",
     secret: true,
     parse: parseSecretKey,
-    help: "The key that callback secrets are encrypted with at rest. Losing it loses them.",
+    help: "The key that callback secrets are encrypted with at rest, and that signs the local store's download links. Losing it loses the secrets.",
     readBy: "all",
   }),
 
@@ -352,10 +352,11 @@ export const SETTINGS = {
   }),
   SCRAPER_LOCAL_ARTIFACT_BASE_URL: text({
     kind: "url",
-    expects: "a loopback http or https URL without credentials or query",
+    expects: "a loopback http URL without credentials or query",
     default: "none",
-    parse: HTTP_URL,
-    help: "Where the local store's downloads are served; loopback.",
+    absentHelp: "http://127.0.0.1:8796",
+    parse: urlParser(["http"], { bare: true }),
+    help: "Where the local store's downloads are served: a loopback host and a port of its own.",
     readBy: ["artifacts"],
   }),
   SCRAPER_DOWNLOAD_URL_SECONDS: count({

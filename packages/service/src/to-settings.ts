@@ -86,12 +86,15 @@ export function toSettings(v: SettingValues): Settings {
   };
 }
 
-/** Absent, the local store lies under the state directory and answers at the artifacts service. */
+/** Where the local store's downloads are served when nothing is said: the port behind the services' own. */
+const LOCAL_ARTIFACT_BASE_URL = "http://127.0.0.1:8796";
+
+/** Absent, the local store lies under the state directory. */
 function localStore(v: SettingValues): Settings["artifacts"]["store"] {
   return {
     kind: "LOCAL",
     directory: v.SCRAPER_LOCAL_ARTIFACT_DIRECTORY ?? join(v.SCRAPER_STATE_DIRECTORY, "artifacts"),
-    baseUrl: v.SCRAPER_LOCAL_ARTIFACT_BASE_URL ?? `${v.SCRAPER_ARTIFACTS_URL}/local-artifacts`,
+    baseUrl: v.SCRAPER_LOCAL_ARTIFACT_BASE_URL ?? LOCAL_ARTIFACT_BASE_URL,
   };
 }
 

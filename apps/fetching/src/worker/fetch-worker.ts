@@ -95,18 +95,27 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
     signals,
     logger,
   };
+  const claimNextJobs = createClaimNextJobs({
+    sql,
+    leaseSeconds: leaseMs / 1_000,
+    callerRunningMax: settings.callers.runningMax,
+    monotonicMs: clock.monotonicMs,
+  });
   const loop = createClaimLoop<ClaimedJob, AttemptOutcome>({
     name: "fetch",
     slots: settings.fetching.slots,
     pollMs,
     leaseMs,
     unsettledMax: UNSETTLED_MAX,
-    claim: createClaimNextJobs({
-      sql,
-      leaseSeconds: leaseMs / 1_000,
-      callerRunningMax: settings.callers.runningMax,
-      monotonicMs: clock.monotonicMs,
-    }),
+    async claim(freeSlots, running) {
+      const claimed = await claimNextJobs(freeSlots, running);
+      const last = claimed.leases.at(-1);
+      // One ring wakes one worker. A claim that filled its slots may have left some: the next worker is told.
+      if (last !== undefined && claimed.leases.length >= freeSlots) {
+        bell.ring("fetch", { transport: "HTTP", jobId: last.id });
+      }
+      return claimed;
+    },
     renew: (leases) => renewLeases(sql, leases, leaseMs / 1_000),
     async run(job, control) {
       inHand.set(job.token, job);
