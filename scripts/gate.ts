@@ -19,6 +19,7 @@ const STEPS: readonly Step[] = [
   check("unused code", ["npx", "knip"]),
   check("types and build", ["npx", "tsc", "-b"]),
   check("generated pages", ["npx", "tsx", "--conditions=@keble-scraper/source", "scripts/check-generated.ts"]),
+  check("migrations", ["npx", "tsx", "scripts/check-migrations.ts"]),
   check("documents", ["npx", "tsx", "scripts/check-documents.ts"]),
   check("mutants are current", ["npx", "tsx", "scripts/mutants.ts", "--check"]),
   ...TEST_LEVELS.map((level) => ({ name: level, run: () => runTests({ level, output: "inherit" }) })),
