@@ -321,10 +321,30 @@ describe("what an origin may do to a fetch", () => {
       } else {
         const [code, disposition] = expected;
         expect(outcome).toMatchObject({ ok: false, sent: true, failure: { kind: "UPSTREAM", code, disposition } });
+        // Far from the attempt's own limit: the phase's limit is what ended it.
+        expect(outcome.timings.totalMs).toBeLessThan(10_000);
       }
       await rig.transport.close(performance.now());
       await origin.allClosed();
       expect(rig.transport.sockets()).toBe(0);
     });
   }
+
+  // A gzip header may carry a file name of any length, which unpacks to nothing: only the wire shows it.
+  it("W9 coded bytes are counted before they are decoded", async () => {
+    const header = Buffer.from([0x1f, 0x8b, 8, 8, 0, 0, 0, 0, 0, 3]);
+    await using origin = await startOrigin({
+      paths: {
+        "/start": async (reply) => {
+          await reply.write(`${OK}Content-Encoding: gzip\r\n\r\n`);
+          await reply.write(header);
+          while (!reply.isClosed()) await reply.write(Buffer.alloc(65_536, "n"));
+        },
+      },
+    });
+    await using rig = createRig(origin);
+    const { outcome } = await rig.get("http://origin.example.com/start", { maxBodyBytes: 4_000_000 });
+    expect(outcome).toMatchObject({ ok: false, bodyBytes: 0, failure: { code: "BODY_TOO_LARGE" } });
+    expect(outcome.ok ? 0 : outcome.wireBytes).toBeLessThan(4_000_000 + 131_072 + 131_072);
+  });
 });

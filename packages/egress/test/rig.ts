@@ -97,7 +97,7 @@ export function toRequest(url: string, overrides: Partial<FetchRequest> = {}): F
     callerId: "caller-a",
     robots: "IGNORE",
     deadline: performance.now() + 60_000,
-    attemptLimitMs: 3_000,
+    attemptLimitMs: 20_000,
     ...overrides,
   };
 }
