@@ -5,7 +5,7 @@ export * from "./machines/job-machine.ts";
 export * from "./migrate.ts";
 export * from "./queries/cursor.ts";
 export * from "./queries/find-api-key-by-hash.ts";
-export * from "./queries/find-available-blob.ts";
+export * from "./queries/list-available-blobs.ts";
 export * from "./queries/find-endpoint.ts";
 export * from "./queries/find-event.ts";
 export * from "./queries/find-job.ts";

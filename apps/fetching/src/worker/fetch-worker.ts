@@ -1,5 +1,5 @@
 import { createSpool, createStore } from "@keble-scraper/artifact-store";
-import { type EndedJob, createDatabase, findAvailableBlob, isDatabaseOutage } from "@keble-scraper/db";
+import { createDatabase, listAvailableBlobs, isDatabaseOutage } from "@keble-scraper/db";
 import { listHeldTokens, releaseJobs, renewLeases, settleJobs } from "@keble-scraper/db/commands/fetching";
 import { type DirectTransport, allowedTargetsOf, createDirectTransport, createResolver } from "@keble-scraper/egress";
 import {
@@ -19,10 +19,12 @@ import {
 } from "@keble-scraper/service";
 import type { FetchingSettings } from "../settings.ts";
 import type { AttemptOutcome } from "./attempt-outcome.ts";
+import { createBlobFinder } from "./blob-finder.ts";
 import { createCancelWatch } from "./cancel-watch.ts";
 import { createClaimNextJobs } from "./claim-next-jobs.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
 import { decideNext } from "./decide-next.ts";
+import { createEndedAnnouncer } from "./ended-announcer.ts";
 import { finishAttempt } from "./finish-attempt.ts";
 import { runAttempt } from "./run-attempt.ts";
 import { createSettleLane } from "./settle-lane.ts";
@@ -38,6 +40,8 @@ export type FetchWorkerOverrides = {
 
 /** Four connections serve a worker's claims, renewals and settles (measured). */
 const COMMAND_CONNECTIONS = 4;
+/** How often a worker with more work than slots tells the next one. */
+const TELL_NEXT_MS = 250;
 /** Ended runs that wait for their settle without a slot. */
 const UNSETTLED_MAX = 100;
 
@@ -65,9 +69,10 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
   const spool = createSpool({ directory: settings.fetching.spoolDirectory });
   const store = createStore(settings.artifacts.store);
   const transport = overrides.transport ?? createTransport(settings);
+  const blobs = createBlobFinder((sha256s) => listAvailableBlobs(sql, sha256s));
   const storeBody = createStoreBody({
     store,
-    findBlob: (sha256) => findAvailableBlob(sql, sha256),
+    findBlob: (sha256) => blobs.find(sha256),
     isOutage: isDatabaseOutage,
   });
   const inHand = new Map<string, ClaimedJob>();
@@ -91,10 +96,14 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
     lane,
     storeBody,
     release: (job: ClaimedJob, dueInMs: number) => releaseJobs(sql, [{ ...job, dueInMs }], settleOptions),
-    onEnded,
+    onEnded: createEndedAnnouncer({
+      publish: (ids) => hints.publish(HINT_CHANNELS.jobsEnded, ids),
+      ringCallbacks: (eventId) => bell.ring("callbacks", { eventId }),
+    }),
     signals,
     logger,
   };
+  let tellNextAtMs = 0;
   const claimNextJobs = createClaimNextJobs({
     sql,
     leaseSeconds: leaseMs / 1_000,
@@ -111,7 +120,8 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
       const claimed = await claimNextJobs(freeSlots, running);
       const last = claimed.leases.at(-1);
       // One ring wakes one worker. A claim that filled its slots may have left some: the next worker is told.
-      if (last !== undefined && claimed.leases.length >= freeSlots) {
+      if (last !== undefined && claimed.leases.length >= freeSlots && clock.monotonicMs() >= tellNextAtMs) {
+        tellNextAtMs = clock.monotonicMs() + TELL_NEXT_MS;
         bell.ring("fetch", { transport: "HTTP", jobId: last.id });
       }
       return claimed;
@@ -147,16 +157,6 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
     logger,
   });
   hints.subscribe(HINT_CHANNELS.jobsCancelled, (ids) => loop.abort(ids));
-
-  function onEnded(jobs: readonly EndedJob[]): void {
-    if (jobs.length === 0) return;
-    hints.publish(
-      HINT_CHANNELS.jobsEnded,
-      jobs.map((job) => job.id),
-    );
-    const eventId = jobs.find((job) => job.eventState === "PENDING")?.eventId;
-    if (eventId != null) bell.ring("callbacks", { eventId });
-  }
 
   const pools: Component = {
     name: "egress",

@@ -1,5 +1,4 @@
 import { type BinaryStore, type SpooledBody, createGeneration } from "@keble-scraper/artifact-store";
-import type { AvailableBlob } from "@keble-scraper/db";
 import type { BytesPlace } from "@keble-scraper/db/commands/fetching";
 import { v7 as uuidv7 } from "uuid";
 
@@ -14,7 +13,7 @@ export type StoreBody = {
 /** `findBlob` is asked for every body; the settle checks its answer under a lock. While it can't be asked, bodies are put. */
 export function createStoreBody(options: {
   readonly store: BinaryStore;
-  findBlob(sha256: string): Promise<AvailableBlob | null>;
+  findBlob(sha256: string): Promise<string | null>;
   isOutage(error: unknown): boolean;
 }): StoreBody {
   async function put(body: SpooledBody): Promise<BytesPlace> {
@@ -29,7 +28,7 @@ export function createStoreBody(options: {
         if (options.isOutage(error)) return null;
         throw error;
       });
-      return seen === null ? put(body) : { kind: "SEEN", blobId: seen.id };
+      return seen === null ? put(body) : { kind: "SEEN", blobId: seen };
     },
   };
 }

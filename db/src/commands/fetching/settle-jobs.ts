@@ -92,11 +92,12 @@ export async function settleJobs(
       returning id, sha256, generation
     ),
     seen as materialized (
-      select b.id, b.sha256 from blobs b
-      where b.state = 'AVAILABLE'
-        and b.id in (select i.blob_id from held h join input i on i.id = h.id where i.bytes_kind = 'SEEN')
-      order by b.sha256
-      for key share
+      select b.id, b.sha256
+      from (select i.blob_id, min(i.sha256) as sha256 from held h join input i on i.id = h.id
+            where i.bytes_kind = 'SEEN' group by i.blob_id order by 2) s
+      cross join lateral (
+        select b.id, b.sha256 from blobs b where b.id = s.blob_id and b.state = 'AVAILABLE' for key share
+      ) b
     ),
     blob as (
       select i.id as job_id, coalesce(put.id, seen.id) as blob_id
