@@ -1,5 +1,11 @@
-import { bytes, createGate, page, startOrigin } from "@keble-scraper/testkit";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { bytes, createGate, page, stall, startOrigin } from "@keble-scraper/testkit";
 import { describe, expect, it } from "vitest";
+import { DEFAULT_EGRESS_LIMITS } from "../src/index.ts";
+import { Connection } from "../src/transport/connection.ts";
+import { exchange } from "../src/transport/exchange.ts";
+import { createStop } from "../src/transport/stop.ts";
 import { createRig, createStubResolver, PUBLIC_ADDRESS, toRequest } from "./rig.ts";
 
 const URL_A = "http://origin.example.com/a";
@@ -160,6 +166,47 @@ describe("pooled connections", () => {
     expect(rig.dialled).toEqual([PUBLIC_ADDRESS]);
     expect(resolver.asked).toEqual([]);
   });
+});
+
+describe("a reset connection", () => {
+  // undici takes a reset behind an announced close for the end of the body, and a cut page would be stored as a whole one.
+  it.each(["while the sink is ready", "while the sink takes its time"])(
+    "W9 a reset inside a body that ends with its connection is a truncated body, %s",
+    async (when) => {
+      await using origin = await startOrigin({ paths: { "/a": stall(`${OK}Connection: close\r\n\r\nhello`) } });
+      const socket = connect(origin.port, "127.0.0.1");
+      await once(socket, "connect");
+      const connection = new Connection("key", socket, DEFAULT_EGRESS_LIMITS);
+      const stop = createStop({ signal: new AbortController().signal, deadline: Infinity, limitMs: 10_000, nowMs: 0 });
+      const started = createGate();
+      const slow = new Promise<void>(() => {});
+      const result = exchange({
+        connection,
+        request: { method: "GET", target: "/a", headers: ["host", "origin.example.com"] },
+        limits: DEFAULT_EGRESS_LIMITS,
+        stop,
+        progress: { sent: false, head: null, wireBytes: 0 },
+        onHead: () => ({
+          do: "READ",
+          stage: {
+            write() {
+              started.open();
+              return when.includes("takes") ? slow : undefined;
+            },
+            end() {},
+            abandon() {},
+          },
+          wireBytesMax: 1_000,
+          ceilingBytes: 1_000_000,
+        }),
+      });
+      await started.opened;
+      // What Node does when it reads a reset.
+      socket.destroy(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }));
+      expect(await result).toEqual({ kind: "FAILED", failure: "BODY_TRUNCATED", nativeCode: "ECONNRESET" });
+      stop.end();
+    },
+  );
 });
 
 describe("W10 a transport's own pool", () => {

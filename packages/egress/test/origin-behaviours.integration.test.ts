@@ -11,7 +11,7 @@ import {
 } from "@keble-scraper/testkit";
 import { describe, expect, it } from "vitest";
 import type { FetchRequest } from "../src/index.ts";
-import { createRig, createStubResolver } from "./rig.ts";
+import { createRig, createStubResolver, SHORT_LIMITS } from "./rig.ts";
 
 /** `[status, body bytes]`, or `[status, body bytes, redirects]`, or the failure's code and disposition. */
 type Expected = readonly [number, number, number?] | readonly [string, "RETRY" | "TERMINAL" | "RETRY_AT"];
@@ -311,7 +311,10 @@ describe("what an origin may do to a fetch", () => {
   for (const [invariant, id, behaviour, expected, overrides = {}] of rows) {
     it(`${invariant} ${id}`, async () => {
       await using origin = await startOrigin({ paths: { ...LANDINGS, "/start": behaviour } });
-      await using rig = createRig(origin, { resolver: createStubResolver(ANSWERS) });
+      await using rig = createRig(origin, {
+        resolver: createStubResolver(ANSWERS),
+        limits: String(expected[0]).endsWith("_TIMEOUT") ? SHORT_LIMITS : {},
+      });
       const { outcome, body } = await rig.get("http://origin.example.com/start", overrides);
       if (typeof expected[0] === "number") {
         const [httpStatus, bodyBytes, redirects = 0] = expected;
@@ -322,7 +325,7 @@ describe("what an origin may do to a fetch", () => {
         const [code, disposition] = expected;
         expect(outcome).toMatchObject({ ok: false, sent: true, failure: { kind: "UPSTREAM", code, disposition } });
         // Far from the attempt's own limit: the phase's limit is what ended it.
-        expect(outcome.timings.totalMs).toBeLessThan(10_000);
+        expect(outcome.timings.totalMs).toBeLessThan(9_000);
       }
       await rig.transport.close(performance.now());
       await origin.allClosed();

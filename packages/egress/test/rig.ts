@@ -13,12 +13,11 @@ import { vetUrl, type VettedUrl } from "../src/policy/vet-url.ts";
 /** The public address that every test name has, and that the rig's dial sends to the origin. */
 export const PUBLIC_ADDRESS = "93.184.216.34";
 
-/** Short limits, so that timeouts are tested in real time. */
-export const TEST_LIMITS = {
-  connectTimeoutMs: 500,
-  responseTimeoutMs: 500,
-  bodyIdleTimeoutMs: 500,
-} as const satisfies Partial<EgressLimits>;
+/** Long enough for a busy machine, short enough to end a test. */
+const PATIENT_LIMITS = { connectTimeoutMs: 10_000, responseTimeoutMs: 10_000, bodyIdleTimeoutMs: 10_000 };
+
+/** For what is expected to run into them. */
+export const SHORT_LIMITS = { connectTimeoutMs: 300, responseTimeoutMs: 300, bodyIdleTimeoutMs: 300 };
 
 /** Answers names from a table, else the public address; counts its questions. */
 export function createStubResolver(
@@ -57,7 +56,7 @@ export function createRig(origin: Origin, options: RigOptions = {}): Rig {
   const dialled: string[] = [];
   const transport = createDirectTransport({
     resolver: options.resolver ?? createStubResolver(),
-    limits: { ...TEST_LIMITS, ...options.limits },
+    limits: { ...PATIENT_LIMITS, ...options.limits },
     overrides: {
       dial(address, port) {
         dialled.push(address);

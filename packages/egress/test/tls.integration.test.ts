@@ -169,7 +169,7 @@ describe("TLS", () => {
     await using rig = createRig(origin, { authorities, limits: { connectTimeoutMs: 200 } });
     const startedAt = performance.now();
     const { outcome } = await rig.get(URL_OK);
-    expect(performance.now() - startedAt).toBeLessThan(700);
+    expect(performance.now() - startedAt).toBeLessThan(3_000);
     expect(outcome).toMatchObject({ ok: false, failure: { code: "CONNECT_TIMEOUT", disposition: "RETRY" } });
     await origin.allClosed();
     expect(rig.transport.sockets()).toBe(0);
@@ -180,7 +180,7 @@ describe("TLS", () => {
     await using origin = await serve("origin");
     await using rig = createRig(origin, {
       authorities,
-      limits: { connectTimeoutMs: 600 },
+      limits: { connectTimeoutMs: 2_000 },
       resolver: createStubResolver({ "origin.example.com": ["93.184.216.34", "93.184.216.35"] }),
       dial: (address) => ({ host: "127.0.0.1", port: address.endsWith("34") ? stalled.port : origin.port }),
     });

@@ -12,6 +12,9 @@ export type ErrorStage = "TCP" | "TLS" | "HEAD" | "BODY" | "NO_BODY";
  */
 export type ErrorMeaning = FailureKind | "HARMLESS" | "FAULT";
 
+/** What ECONNRESET is called on a socket that carries requests, so that undici does not see one. */
+export const PEER_RESET = "PEER_RESET";
+
 const UNREACHABLE: ReadonlySet<string> = new Set([
   "EHOSTUNREACH",
   "ENETUNREACH",
@@ -25,7 +28,6 @@ const UNREACHABLE: ReadonlySet<string> = new Set([
 ]);
 /** The peer went away, or we closed the socket under the request. */
 const CLOSED: ReadonlySet<string> = new Set([
-  "PEER_RESET",
   "UND_ERR_SOCKET",
   "UND_ERR_DESTROYED",
   "UND_ERR_CLOSED",
@@ -84,6 +86,7 @@ export function classifyError(error: unknown, stage: ErrorStage): ErrorMeaning {
 /** The error's own code, when it looks like one: upper case, digits and underscores, at most 60 characters. */
 export function codeOf(error: unknown): string | null {
   if (typeof error !== "object" || error === null || !("code" in error)) return null;
+  if (error.code === PEER_RESET) return "ECONNRESET";
   return typeof error.code === "string" && /^[A-Z0-9_]{1,60}$/.test(error.code) ? error.code : null;
 }
 

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { Client, type Dispatcher } from "undici";
+import { PEER_RESET } from "./classify-error.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 
 /** What a connection tells its user while it carries a request. */
@@ -153,9 +154,6 @@ class ConnectionClosed extends Error {
   override name = "ConnectionClosed";
   readonly code = "UND_ERR_ABORTED";
 }
-
-/** What ECONNRESET is called on a socket that carries requests. */
-export const PEER_RESET = "PEER_RESET";
 
 /** A server that says `Keep-Alive: timeout=5` closes at 5 s; we stop using the socket this much earlier. */
 const KEEP_ALIVE_MARGIN_MS = 1_000;
