@@ -239,6 +239,7 @@ CREATE INDEX "callback_deliveries_leased" ON "callback_deliveries" USING btree (
 CREATE INDEX "callback_deliveries_lease" ON "callback_deliveries" USING btree ("lease_until") WHERE lease_token is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "callback_events_job" ON "callback_events" USING btree ("job_id");--> statement-breakpoint
 CREATE INDEX "callback_events_endpoint" ON "callback_events" USING btree ("endpoint_id","id");--> statement-breakpoint
+CREATE INDEX "callback_events_stuck" ON "callback_events" USING btree ("state","id") WHERE state in ('DEAD_LETTER', 'DISCARDED');--> statement-breakpoint
 CREATE INDEX "callback_events_caller" ON "callback_events" USING btree ("caller_id","id");--> statement-breakpoint
 CREATE UNIQUE INDEX "callback_tries_delivery_ordinal" ON "callback_tries" USING btree ("delivery_id","ordinal");--> statement-breakpoint
 CREATE INDEX "jobs_claim" ON "jobs" USING btree ("transport","caller_id","due_at","deadline_at") WHERE status = 'QUEUED' and suspected_at is null;--> statement-breakpoint

@@ -33,6 +33,10 @@ export const callbackEvents = pgTable(
     uniqueIndex("callback_events_job").on(table.jobId),
     // listEvents
     index("callback_events_endpoint").on(table.endpointId, table.id),
+    // listEvents of what needs an operator
+    index("callback_events_stuck")
+      .on(table.state, table.id)
+      .where(sql`state in ('DEAD_LETTER', 'DISCARDED')`),
     index("callback_events_caller").on(table.callerId, table.id),
     check(
       "callback_events_state",

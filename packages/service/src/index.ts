@@ -31,4 +31,5 @@ export {
   type ServiceName,
   type Settings,
 } from "./settings.ts";
+export { createSettleLane, type SettleLane } from "./settle-lane.ts";
 export { NO_SIGNALS, type Signals } from "./signals.ts";

@@ -301,7 +301,8 @@ export const SETTINGS = {
   }),
   SCRAPER_CALLBACK_TIMEOUT_MS: milliseconds({
     default: 15_000,
-    max: 600_000,
+    min: 100,
+    max: 60_000,
     help: "The limit of one callback's try, when its endpoint names none.",
     readBy: ["callbacks", "worker-callbacks"],
   }),
@@ -319,7 +320,7 @@ export const SETTINGS = {
   }),
   SCRAPER_CALLBACK_ATTEMPT_BUDGET: count({
     default: 10,
-    max: 100,
+    max: 20,
     unit: "tries",
     help: "How often a delivery is tried, when its endpoint names no number.",
     readBy: ["callbacks", "worker-callbacks"],

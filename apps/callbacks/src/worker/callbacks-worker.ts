@@ -1,5 +1,10 @@
 import { createDatabase, isDatabaseOutage } from "@keble-scraper/db";
-import { renewDeliveries, settleDeliveries } from "@keble-scraper/db/commands/callbacks";
+import {
+  renewDeliveries,
+  settleDeliveries,
+  type TryReport,
+  type TryVerdict,
+} from "@keble-scraper/db/commands/callbacks";
 import { type CallbackTransport, createCallbackTransport, createResolver } from "@keble-scraper/egress";
 import {
   type Clock,
@@ -9,6 +14,7 @@ import {
   createClaimLoop,
   createContainer,
   createLogger,
+  createSettleLane,
   NO_SIGNALS,
   type Signals,
   SYSTEM_CLOCK,
@@ -20,7 +26,6 @@ import { createClaimNextDeliveries } from "./claim-next-deliveries.ts";
 import type { ClaimedDelivery } from "./claimed-delivery.ts";
 import { finishTry } from "./finish-try.ts";
 import { runTry, type TryOutcome } from "./run-try.ts";
-import { createSettleLane } from "./settle-lane.ts";
 
 /** What tests may replace: the edges, and the named points. */
 export type CallbacksWorkerOverrides = {
@@ -65,7 +70,10 @@ export function createCallbacksWorker(
       logger.error({ eventId, endpointId }, "secret.unopenable"),
   };
   const finishParts = {
-    lane: createSettleLane({
+    lane: createSettleLane<TryReport, TryVerdict>({
+      lanes: 1,
+      stale: ({ token }) => ({ token, verdict: "STALE" }),
+      isBusy: () => false,
       settleGroup: (reports) => settleDeliveries(database.commands, reports, clocks),
       isOutage: isDatabaseOutage,
     }),

@@ -1,12 +1,11 @@
 import type { TryReport, TryVerdict } from "@keble-scraper/db/commands/callbacks";
-import type { Logger, RunControl, Signals } from "@keble-scraper/service";
+import type { Logger, RunControl, SettleLane, Signals } from "@keble-scraper/service";
 import type { ClaimedDelivery } from "./claimed-delivery.ts";
 import type { TryOutcome } from "./run-try.ts";
-import type { SettleLane } from "./settle-lane.ts";
 
 /** What finishing may use. */
 export type FinishParts = {
-  readonly lane: SettleLane;
+  readonly lane: SettleLane<TryReport, TryVerdict>;
   /** Told when the endpoint has more that is due: a claim may find the room that this try gave back. */
   onMoreDue(): void;
   readonly signals: Signals;

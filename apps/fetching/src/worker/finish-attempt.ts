@@ -1,14 +1,13 @@
 import type { AttemptReport, SettleVerdict } from "@keble-scraper/db/commands/fetching";
 import type { EndedJob } from "@keble-scraper/db";
-import type { Logger, RunControl, Signals } from "@keble-scraper/service";
+import type { Logger, RunControl, SettleLane, Signals } from "@keble-scraper/service";
 import type { AttemptOutcome } from "./attempt-outcome.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
-import type { SettleLane } from "./settle-lane.ts";
 import type { StoreBody } from "./store-body.ts";
 
 /** What finishing may use. */
 export type FinishParts = {
-  readonly lane: SettleLane;
+  readonly lane: SettleLane<AttemptReport, SettleVerdict>;
   readonly storeBody: StoreBody;
   release(job: ClaimedJob, dueInMs: number): Promise<readonly EndedJob[]>;
   /** Told after commit of jobs that ended: wakes whoever waits for them. */

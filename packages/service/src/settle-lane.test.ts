@@ -1,19 +1,22 @@
-import type { AttemptReport, SettleVerdict } from "@keble-scraper/db/commands/fetching";
 import { expect, test, vi } from "vitest";
 import { createSettleLane } from "./settle-lane.ts";
 
-function report(token: string): AttemptReport {
-  return { token } as AttemptReport;
+type Verdict = { readonly token: string; readonly verdict: "SETTLED" | "STALE" };
+
+function report(token: string): { readonly token: string } {
+  return { token };
 }
 
 function laneOf(settle: (tokens: string[]) => Promise<void> | void, isBusy = () => false) {
   const groups: string[][] = [];
-  const lane = createSettleLane({
+  const lane = createSettleLane<{ readonly token: string }, Verdict>({
+    lanes: 1,
+    stale: ({ token }) => ({ token, verdict: "STALE" }),
     async settleGroup(reports) {
       const tokens = reports.map((one) => one.token);
       groups.push(tokens);
       await settle(tokens);
-      return tokens.map((token): SettleVerdict => ({ token, verdict: "SETTLED", ended: null }));
+      return tokens.map((token): Verdict => ({ token, verdict: "SETTLED" }));
     },
     isBusy,
     isOutage: (error) => error instanceof Error && error.message === "outage",
@@ -61,7 +64,7 @@ test("J2 during an outage a report is sent again while its lease is trusted, and
     expect(groups).toHaveLength(3);
     isTrusted = false;
     await vi.advanceTimersByTimeAsync(600);
-    expect(await settled).toEqual({ token: "a", verdict: "STALE", ended: null });
+    expect(await settled).toEqual({ token: "a", verdict: "STALE" });
     expect(groups).toHaveLength(3);
   } finally {
     vi.useRealTimers();
@@ -72,4 +75,15 @@ test("J2 a report whose lease is no longer trusted is not sent at all", async ()
   const { lane, groups } = laneOf(() => undefined);
   expect(await lane.settle(report("a"), () => false)).toMatchObject({ verdict: "STALE" });
   expect(groups).toEqual([]);
+});
+
+test("what comes while every lane is taken makes up the next group", async () => {
+  let open = (): void => undefined;
+  const gate = new Promise<void>((resolve) => (open = resolve));
+  const { lane, groups } = laneOf(() => gate);
+  const all = ["a", "b", "c"].map((token) => lane.settle(report(token), trusted));
+  expect(groups).toEqual([["a"]]);
+  open();
+  await Promise.all(all);
+  expect(groups).toEqual([["a"], ["b", "c"]]);
 });
