@@ -2,7 +2,7 @@ import { createGate } from "@keble-scraper/testkit";
 import { expect, test } from "vitest";
 import { jobFor, openRig, registerEndpoint } from "../stack-fixtures.ts";
 
-test("O1 Redis killed and started empty under 200 jobs loses none, and nothing is restarted by hand", async () => {
+test("Redis killed and started empty under 200 jobs loses none, and nothing is restarted by hand", async () => {
   await using rig = await openRig({
     env: { SCRAPER_POLL_INTERVAL_SECONDS: "1", SCRAPER_MAINTENANCE_INTERVAL_SECONDS: "1" },
     args: ["--fetch-workers=2"],

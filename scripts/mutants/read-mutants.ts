@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 /** One line of code that holds a guarantee, what breaks it, and the test that must notice. Paths are from the root. */
 export type Mutant = {
@@ -39,7 +39,7 @@ async function complaintsAbout({ file, find, replace, test, name }: Mutant): Pro
     if (times !== 1) complaints.push(`\`find\` occurs ${times} times in ${file}: ${find}`);
   }
   if (find === replace) complaints.push("`replace` changes nothing");
-  const tests = await readOrNull(test);
+  const tests = await readWithSuites(test);
   if (tests === null) complaints.push(`there is no ${test}`);
   else if (!isNamed(tests, name)) complaints.push(`${test} has no test named: ${name}`);
   return complaints;
@@ -48,12 +48,29 @@ async function complaintsAbout({ file, find, replace, test, name }: Mutant): Pro
 /** Vitest's full name is the titles of the groups and of the test, so the text may span them; else it is in the source. */
 function isNamed(source: string, name: string): boolean {
   const flat = source.replaceAll(/\\(["'`])/g, "$1");
-  if (flat.includes(name)) return true;
+  if (flat.includes(name) || templatesOf(flat).some((template) => template.test(name))) return true;
   const words = name.split(" ");
   return words.some((_, at) => {
     const [group, test] = [words.slice(0, at).join(" "), words.slice(at).join(" ")];
     return at > 0 && flat.includes(group) && flat.includes(test);
   });
+}
+
+/** The names of `test.each`, with anything in place of their placeholders. */
+function templatesOf(source: string): RegExp[] {
+  const titles = source.matchAll(/"((?:[^"\n]*%[sidjo])+[^"\n]*)"/g);
+  return Array.from(titles, ([, title = ""]) => {
+    const parts = title.split(/%[sidjo]/).map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
+    return new RegExp(parts.join(".+"));
+  });
+}
+
+/** A test file with the suites it shares with others: its relative imports. */
+async function readWithSuites(path: string): Promise<string | null> {
+  const source = await readOrNull(path);
+  if (source === null) return null;
+  const imports = Array.from(source.matchAll(/from "(\.\/[^"]+)"/g), ([, file = ""]) => join(dirname(path), file));
+  return [source, ...(await Promise.all(imports.map(readOrNull)))].join("\n");
 }
 
 async function readOrNull(path: string): Promise<string | null> {

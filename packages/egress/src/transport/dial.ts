@@ -36,7 +36,6 @@ export function createDialer(options: {
     for (const [index, address] of target.addresses.entries()) {
       const startedAt = performance.now();
       const shareMs = Math.max(1, left / (target.addresses.length - index));
-      // oxlint-disable-next-line no-await-in-loop -- the next address is only tried when this one failed
       last = await dialOne(address, target, stop, shareMs, options);
       if (last.ok || !isWorthNextAddress(last.kind)) return last;
       left -= performance.now() - startedAt;

@@ -106,7 +106,6 @@ export async function fetchAttempt(
 
   for (;;) {
     if (parts.robots !== null) {
-      // oxlint-disable-next-line no-await-in-loop -- one hop names the next
       const verdict = await untilStop(stop, parts.robots.check(url, stop.signal));
       if (verdict === STOPPED) return stopped();
       if (verdict.kind === "DISALLOWED") return failWith(localFailure("ROBOTS_DISALLOWED"));
@@ -119,7 +118,6 @@ export async function fetchAttempt(
     let decision: HopDecision | null = null;
     progress.head = null;
     progress.wireBytes = 0;
-    // oxlint-disable-next-line no-await-in-loop -- one hop names the next
     const result = await client.request({
       scope: { ...parts.scope, callerId: request.callerId },
       url,

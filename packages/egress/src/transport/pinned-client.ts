@@ -114,7 +114,6 @@ export function createPinnedClient(options: {
       if (!vetted.ok) return vetted.result;
       // A resting connection may be gone before it was used; then nothing was sent, and the next one or a new one serves.
       for (let idle = takeIdle(hop, vetted.addresses); idle !== null; idle = takeIdle(hop, vetted.addresses)) {
-        // oxlint-disable-next-line no-await-in-loop -- the next connection is only taken when this one was gone
         const result = await run(hop, idle);
         if (result.kind !== "NOT_SENT") return result;
       }
