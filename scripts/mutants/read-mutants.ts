@@ -58,10 +58,10 @@ function isNamed(source: string, name: string): boolean {
 
 /** The names of `test.each`, with anything in place of their placeholders. */
 function templatesOf(source: string): RegExp[] {
-  const titles = source.matchAll(/"((?:[^"\n]*%[sidjo])+[^"\n]*)"/g);
+  const titles = source.matchAll(/"((?:[^"\n]*(?:%[sidjo]|\$\w+))+[^"\n]*)"/g);
   return Array.from(titles, ([, title = ""]) => {
-    const parts = title.split(/%[sidjo]/).map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
-    return new RegExp(parts.join(".+"));
+    const parts = title.split(/%[sidjo]|\$\w+/).map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
+    return new RegExp(parts.join(".*"));
   });
 }
 
