@@ -204,7 +204,7 @@ export const SETTINGS = {
   }),
 
   SCRAPER_FETCH_SLOTS: count({
-    default: 50,
+    default: 100,
     max: 1_000,
     unit: "jobs",
     help: "How many jobs one fetch worker runs at once.",

@@ -31,6 +31,7 @@ import { createBlobFinder } from "./blob-finder.ts";
 import { createCancelWatch } from "./cancel-watch.ts";
 import { createClaimNextJobs } from "./claim-next-jobs.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
+import { createIdSource } from "./create-id-source.ts";
 import { decideNext } from "./decide-next.ts";
 import { createEndedAnnouncer } from "./ended-announcer.ts";
 import { finishAttempt } from "./finish-attempt.ts";
@@ -78,11 +79,13 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
   const spool = createSpool({ directory: settings.fetching.spoolDirectory });
   const store = createStore(settings.artifacts.store);
   const transport = overrides.transport ?? createTransport(settings);
+  const createId = createIdSource();
   const blobs = createBlobFinder((sha256s) => listAvailableBlobs(sql, sha256s));
   const storeBody = createStoreBody({
     store,
     findBlob: (sha256) => blobs.find(sha256),
     isOutage: isDatabaseOutage,
+    createId,
   });
   const inHand = new Map<string, ClaimedJob>();
 
@@ -102,6 +105,7 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
     attemptLimitMs: settings.fetching.attemptMs,
     decideNext: (failure: Parameters<typeof decideNext>[0], used: number) => decideNext(failure, used, retry),
     monotonicMs: clock.monotonicMs,
+    createId,
   };
   const finishParts = {
     lane,

@@ -4,7 +4,6 @@ import type { AttemptReport, StoredBytes } from "@keble-scraper/db/commands/fetc
 import type { StoredResult } from "@keble-scraper/db";
 import { type AllowedTargets, type DirectTransport, type FetchOutcome, vetUrl } from "@keble-scraper/egress";
 import type { RunControl } from "@keble-scraper/service";
-import { v7 as uuidv7 } from "uuid";
 import type { AttemptOutcome } from "./attempt-outcome.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
 import type { Next } from "./decide-next.ts";
@@ -19,6 +18,8 @@ export type AttemptParts = {
   readonly attemptLimitMs: number;
   decideNext(failure: Failure, attemptsUsed: number): Next;
   monotonicMs(): number;
+  /** A new UUID version 7. */
+  createId(): string;
 };
 
 /** An attempt that was released is due again no sooner. */
@@ -31,7 +32,8 @@ const RELEASE_MS = 1_000;
 export async function runAttempt(job: ClaimedJob, control: RunControl, parts: AttemptParts): Promise<AttemptOutcome> {
   if (!mayDispatch(job, control, parts)) return unsent(control);
   const vetted = vetUrl(job.target.url, { allowedTargets: parts.allowedTargets });
-  if (!vetted.ok) return { kind: "REPORTED", report: refused(job, localFailure("TARGET_FORBIDDEN")), body: null };
+  if (!vetted.ok)
+    return { kind: "REPORTED", report: refused(job, parts, localFailure("TARGET_FORBIDDEN")), body: null };
   const spooling = parts.spool.open();
   let spooled: SpooledBody | null = null;
   try {
@@ -51,22 +53,23 @@ export async function runAttempt(job: ClaimedJob, control: RunControl, parts: At
       spooling,
       control,
     );
-    if (!fetched.ok && fetched.aborted) return fetched.sent ? handedBack(job, control, fetched) : unsent(control);
+    if (!fetched.ok && fetched.aborted)
+      return fetched.sent ? handedBack(job, control, fetched, parts) : unsent(control);
     if (!fetched.ok) return { kind: "REPORTED", report: failedReport(job, fetched, parts), body: null };
     const { response } = fetched;
-    if (!response.hasBody) return { kind: "REPORTED", report: succeededReport(job, fetched, null), body: null };
+    if (!response.hasBody) return { kind: "REPORTED", report: succeededReport(job, fetched, null, parts), body: null };
     spooled = await spooling.finish();
     const placed = await parts.storeBody.place(spooled);
     const bytes: StoredBytes = {
       ...placed,
       sha256: spooled.sha256,
       sizeBytes: spooled.sizeBytes,
-      artifactId: uuidv7(),
+      artifactId: parts.createId(),
       contentType: response.contentType.sniffed ?? response.contentType.declared,
       finalUrl: response.finalUrl,
       httpStatus: response.httpStatus,
     };
-    const outcome = { kind: "REPORTED" as const, report: succeededReport(job, fetched, bytes), body: spooled };
+    const outcome = { kind: "REPORTED" as const, report: succeededReport(job, fetched, bytes, parts), body: spooled };
     spooled = null;
     return outcome;
   } finally {
@@ -87,10 +90,15 @@ function unsent({ signal }: RunControl): AttemptOutcome {
     : { kind: "RELEASED", dueInMs: RELEASE_MS };
 }
 
-function handedBack(job: ClaimedJob, { signal }: RunControl, fetched: FetchOutcome & { ok: false }): AttemptOutcome {
+function handedBack(
+  job: ClaimedJob,
+  { signal }: RunControl,
+  fetched: FetchOutcome & { ok: false },
+  parts: AttemptParts,
+): AttemptOutcome {
   if (signal.reason !== "DRAIN") return { kind: "ABANDONED" };
   const report: AttemptReport = {
-    ...base(job),
+    ...base(job, parts.createId()),
     outcome: "HANDED_BACK",
     httpStatus: fetched.httpStatus,
     failure: null,
@@ -108,7 +116,7 @@ function failedReport(
   parts: AttemptParts,
 ): AttemptReport {
   return {
-    ...base(job),
+    ...base(job, parts.createId()),
     outcome: "FAILED",
     httpStatus: fetched.httpStatus,
     failure: fetched.failure,
@@ -119,14 +127,15 @@ function failedReport(
   };
 }
 
-function refused(job: ClaimedJob, failure: Failure): AttemptReport {
-  return { ...base(job), outcome: "FAILED", failure };
+function refused(job: ClaimedJob, parts: AttemptParts, failure: Failure): AttemptReport {
+  return { ...base(job, parts.createId()), outcome: "FAILED", failure };
 }
 
 function succeededReport(
   job: ClaimedJob,
   fetched: FetchOutcome & { ok: true },
   bytes: StoredBytes | null,
+  parts: AttemptParts,
 ): AttemptReport {
   const { response } = fetched;
   const result: Omit<StoredResult, "fetchedAt"> = {
@@ -140,7 +149,7 @@ function succeededReport(
     fromCache: false,
   };
   return {
-    ...base(job),
+    ...base(job, parts.createId()),
     outcome: "SUCCEEDED",
     httpStatus: response.httpStatus,
     bodyBytes: response.bodyBytes,
@@ -157,11 +166,11 @@ function toPlainHeaders(headers: Readonly<Record<string, string | readonly strin
   );
 }
 
-function base(job: ClaimedJob): AttemptReport {
+function base(job: ClaimedJob, attemptId: string): AttemptReport {
   return {
     id: job.id,
     token: job.token,
-    attemptId: uuidv7(),
+    attemptId,
     outcome: "FAILED",
     httpStatus: null,
     failure: null,

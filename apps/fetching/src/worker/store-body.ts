@@ -1,6 +1,5 @@
-import { type BinaryStore, type SpooledBody, createGeneration } from "@keble-scraper/artifact-store";
+import type { BinaryStore, SpooledBody } from "@keble-scraper/artifact-store";
 import type { BytesPlace } from "@keble-scraper/db/commands/fetching";
-import { v7 as uuidv7 } from "uuid";
 
 /** Makes bodies durable before the row that names them commits. */
 export type StoreBody = {
@@ -15,11 +14,14 @@ export function createStoreBody(options: {
   readonly store: BinaryStore;
   findBlob(sha256: string): Promise<string | null>;
   isOutage(error: unknown): boolean;
+  /** A new UUID version 7. */
+  createId(): string;
 }): StoreBody {
   async function put(body: SpooledBody): Promise<BytesPlace> {
-    const generation = createGeneration();
-    await options.store.put(body, { sha256: body.sha256, generation });
-    return { kind: "PUT", blobId: uuidv7(), generation };
+    // One id for both: a generation names one put, and so does its blob's row.
+    const blobId = options.createId();
+    await options.store.put(body, { sha256: body.sha256, generation: blobId });
+    return { kind: "PUT", blobId, generation: blobId };
   }
   return {
     put,

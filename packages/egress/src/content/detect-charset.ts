@@ -62,9 +62,13 @@ function guess(bytes: Uint8Array): string | null {
   return best !== undefined && best.confidence >= CONFIDENCE_MIN ? nameOf(best.name) : null;
 }
 
-/** Whether there is a byte that no text has (WHATWG's binary data bytes; ESC is left to ISO-2022). */
+/** Bytes that no text has: WHATWG's binary data bytes; ESC is left to ISO-2022. */
+// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+const BINARY_BYTES = /[\0-\u0008\u000b\u000e-\u001a\u001c-\u001f]/;
+
+/** Whether there is one of them. A regular expression over latin1 takes a tenth of a loop over the bytes. */
 function isBinary(bytes: Uint8Array): boolean {
-  return bytes.some((byte) => byte < 0x09 || byte === 0x0b || (byte > 0x0d && byte < 0x20 && byte !== 0x1b));
+  return BINARY_BYTES.test(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1"));
 }
 
 /** Whether bytes are UTF-8, ASCII included; the last character may be cut off. */
