@@ -1,6 +1,6 @@
 import { createDatabase } from "@keble-scraper/db";
 import { type Container, createContainer, createInternalServer, createLogger } from "@keble-scraper/service";
-import { callbackPolicyOf } from "./callback-policy.ts";
+import { callbackPolicyOf, logAllowedReceivers } from "./callback-policy.ts";
 import type { CallbacksContext } from "./context.ts";
 import { callbacksRouter } from "./router.ts";
 import { createSecretBox } from "./secret-box.ts";
@@ -18,6 +18,7 @@ const MAX_CONCURRENCY_DEFAULT = 5;
 /** The callbacks service: endpoints, and what became of events. The sending is done by its workers. */
 export function createCallbacks(settings: CallbacksSettings): Container & { readonly url: string } {
   const logger = createLogger({ name: "callbacks", level: settings.logLevel });
+  logAllowedReceivers(settings, logger);
   const database = createDatabase({
     url: settings.database.url,
     applicationName: "keble-callbacks",

@@ -19,7 +19,7 @@ import {
   type Signals,
   SYSTEM_CLOCK,
 } from "@keble-scraper/service";
-import { callbackPolicyOf } from "../callback-policy.ts";
+import { callbackPolicyOf, logAllowedReceivers } from "../callback-policy.ts";
 import { createSecretBox } from "../secret-box.ts";
 import type { CallbacksSettings } from "../settings.ts";
 import { createClaimNextDeliveries } from "./claim-next-deliveries.ts";
@@ -52,6 +52,7 @@ export function createCallbacksWorker(
   const clocks = { eventRetentionMs: settings.retention.eventMs, jobRetentionMs: settings.retention.jobMs };
 
   const logger = createLogger({ name: "worker-callbacks", level: settings.logLevel });
+  logAllowedReceivers(settings, logger);
   const database = createDatabase({
     url: settings.database.url,
     applicationName: "keble-worker-callbacks",

@@ -2,6 +2,8 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  findRedisBinary,
+  installRedisByApt,
   isSameProcess,
   prepareDatabase,
   readProcessRecord,
@@ -34,7 +36,8 @@ const home = globalThis as unknown as { [SHARED]?: { started: Promise<Started>; 
 
 /**
  * Starts the run's Postgres (without fsync) and Redis, or shares those that another project of this run started. They
- * stop when the last user releases them. Leftovers of killed runs are cleaned up first.
+ * stop when the last user releases them. Leftovers of killed runs are cleaned up first. On a machine without Redis its
+ * package is installed, where that is possible.
  */
 export async function shareTestServers(): Promise<Shared> {
   // Each project loads this module anew, so what they share hangs on the process.
@@ -57,6 +60,10 @@ async function startServers(): Promise<Started> {
   await sweepDeadRuns();
   const folder = mkdtempSync(join(tmpdir(), FOLDER_PREFIX));
   recordProcess(join(folder, "run.json"), "run", process.pid);
+  const path = process.env["PATH"] ?? "";
+  if (findRedisBinary(path) === null) {
+    await installRedisByApt({ onMessage: (message) => process.stdout.write(`${message}\n`) });
+  }
   const running: RunningServer[] = [];
   const killAll = () => {
     for (const { pid } of running) tryKill(pid);
@@ -76,7 +83,7 @@ async function startServers(): Promise<Started> {
     });
     running.push(postgres);
     const redis = await startRedis({
-      path: process.env["PATH"] ?? "",
+      path,
       directory: join(folder, "redis"),
       logFile: join(folder, "redis.log"),
     });
