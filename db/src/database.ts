@@ -1,6 +1,6 @@
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
-import { isSchemaCurrent } from "./migrate.ts";
+import { isSchemaReady } from "./migrate.ts";
 
 /** The command pool: plain postgres.js, whose templates are prepared statements. */
 export type Sql = postgres.Sql;
@@ -80,7 +80,7 @@ export function createDatabase(options: DatabaseOptions): Database {
       return stopping;
     },
     async check() {
-      return (await isSchemaCurrent(commands)) ? "ok" : "down";
+      return (await isSchemaReady(commands)) ? "ok" : "down";
     },
   };
 }

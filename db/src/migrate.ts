@@ -1,10 +1,11 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { drizzle } from "drizzle-orm/postgres-js";
 import { migrate as migrateWithDrizzle } from "drizzle-orm/postgres-js/migrator";
 import postgres from "postgres";
 
 /** Where the SQL migrations of this version are. */
-export const MIGRATIONS_FOLDER = new URL("../migrations", import.meta.url).pathname;
+export const MIGRATIONS_FOLDER = join(import.meta.dirname, "..", "migrations");
 
 /** "keble" in ASCII: the one advisory lock that migrations of this product take. */
 const MIGRATION_LOCK = 0x6b_65_62_6c_65;
@@ -36,16 +37,19 @@ export async function migrate({ migrationUrl, appUrl }: MigrateOptions): Promise
       throw new NewerSchemaError(`The database has ${before} migrations, this version knows ${known}.`);
     }
     await migrateWithDrizzle(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER });
-    await grantAppRole(client, new URL(appUrl).username);
+    await grantAppRole(client, decodeURIComponent(new URL(appUrl).username));
     return { applied: (await countApplied(client)) - before };
   } finally {
     await client.end({ timeout: 5 });
   }
 }
 
-/** True when the database has exactly the migrations of this version: what a service's readiness asks. */
-export async function isSchemaCurrent(sql: postgres.Sql): Promise<boolean> {
-  return (await countApplied(sql)) === (await countKnown());
+/**
+ * True when the database has all migrations of this version: what a service's readiness asks. A newer version's are no
+ * hindrance: migrations expand before they contract, so that both versions run while one replaces the other.
+ */
+export async function isSchemaReady(sql: postgres.Sql): Promise<boolean> {
+  return (await countApplied(sql)) >= (await countKnown());
 }
 
 async function countApplied(sql: postgres.Sql): Promise<number> {
@@ -58,7 +62,6 @@ async function countApplied(sql: postgres.Sql): Promise<number> {
 }
 
 async function countKnown(): Promise<number> {
-  await readdir(MIGRATIONS_FOLDER);
   const journal = JSON.parse(await readFile(`${MIGRATIONS_FOLDER}/meta/_journal.json`, "utf8")) as {
     entries: unknown[];
   };

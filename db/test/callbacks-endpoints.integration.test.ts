@@ -247,6 +247,32 @@ describe("closing deliveries", () => {
     await settleDeliveries(database.commands, [delivered(lease)], CLOCKS);
   });
 
+  it("C3 enabling an endpoint ends no more at once than its bound, and sends nothing that waited however much it was", async () => {
+    const endpoint = await registerOne(database);
+    await endJobs(database, endpoint, 5);
+    await database.commands`
+      update callback_endpoints set disabled_at = clock_timestamp(), disabled_reason = 'GONE' where id = ${endpoint.id}`;
+    const bounded = () =>
+      patchEndpoint(database.commands, own(endpoint.id), { disabledReason: null }, BY, { closedMax: 2 });
+    const waiting = async () => {
+      const rows = await database.commands`
+        select 1 from callback_deliveries where endpoint_id = ${endpoint.id} and state = 'PENDING'`;
+      return rows.length;
+    };
+    const later = { ok: false, failure: { code: "CONFLICT", disposition: "RETRY" } };
+    expect(await bounded()).toMatchObject(later);
+    expect(await waiting()).toBe(3);
+    expect(await claim(database)).toEqual([]);
+    expect(await closeStrandedDeliveries(database.commands, 1)).toBe(1);
+    expect(await bounded()).toMatchObject(later);
+    expect(await bounded()).toMatchObject({ ok: true, value: { enabled: true } });
+    expect(await claim(database)).toEqual([]);
+    expect((await audit(endpoint.id)).map(({ action }) => action)).toEqual([
+      "callback-endpoint.registered",
+      "callback-endpoint.enabled",
+    ]);
+  });
+
   it("a try that is under way while its endpoint closes ends at its settle: delivered, or dead with the reason", async () => {
     const endpoint = await registerOne(database);
     await endJobs(database, endpoint, 2);

@@ -1,5 +1,12 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { expireJobs, recoverLeases, releaseJobs, renewLeases, settleJobs } from "../src/commands/fetching/index.ts";
+import {
+  claimJobs,
+  expireJobs,
+  recoverLeases,
+  releaseJobs,
+  renewLeases,
+  settleJobs,
+} from "../src/commands/fetching/index.ts";
 import { cancelJob, submitJobs } from "../src/commands/intake/index.ts";
 import { createDatabase } from "../src/database.ts";
 import { listDueJobs } from "../src/queries/list-due-jobs.ts";
@@ -7,6 +14,7 @@ import { OPTIONS, claim, newJob, openTestDatabase, succeeded } from "./job-fixtu
 
 const database = await openTestDatabase();
 const sql = database.commands;
+const CLAIM = { transport: "HTTP", leaseSeconds: 60, of: "TRUSTED", callerRunningMax: null } as const;
 afterAll(() => database[Symbol.asyncDispose]());
 beforeEach(async () => {
   await sql`update jobs set status = 'CANCELLED', lease_token = null, lease_until = null, finished_at = clock_timestamp()
@@ -36,6 +44,45 @@ test("J9 with more callers than slots, the ring goes on where the last claim end
   const second = await claim(database, 2, { afterCaller: "b" });
   expect(first.map((lease) => lease.callerId).toSorted()).toEqual(["a", "b"]);
   expect(second.map((lease) => lease.callerId).toSorted()).toEqual(["c", "d"]);
+});
+
+test("J9 with one free slot at a time, every caller gets its turn, the last ones of the ring too", async () => {
+  for (const caller of ["a", "b", "c"]) await submitMany(caller, 6);
+  let afterCaller = "";
+  const taken: string[] = [];
+  for (let count = 0; count < 9; count += 1) {
+    const batch = await claimJobs(sql, { ...CLAIM, slots: 1, afterCaller });
+    afterCaller = batch.lastCaller ?? afterCaller;
+    taken.push(...batch.leases.map((lease) => lease.callerId));
+  }
+  expect(taken.join("")).toBe("abcabcabc");
+});
+
+test("J9 slots that callers can't share evenly go to each in turn", async () => {
+  for (const caller of ["a", "b", "c"]) await submitMany(caller, 10);
+  let afterCaller = "";
+  const taken: string[] = [];
+  for (let count = 0; count < 3; count += 1) {
+    const batch = await claimJobs(sql, { ...CLAIM, slots: 4, afterCaller });
+    afterCaller = batch.lastCaller ?? afterCaller;
+    taken.push(...batch.leases.map((lease) => lease.callerId));
+  }
+  expect(taken.join("")).toBe("abcabcabcabc");
+});
+
+test("J9 callers at their running bound keep no slot from one that has room", async () => {
+  for (const caller of ["a", "b", "c"]) await submitMany(caller, 3);
+  const bounded = { callerRunningMax: 1 };
+  expect((await claim(database, 2, bounded)).map((lease) => lease.callerId)).toEqual(["a", "b"]);
+  expect((await claim(database, 1, bounded)).map((lease) => lease.callerId)).toEqual(["c"]);
+  expect(await claim(database, 5, bounded)).toEqual([]);
+});
+
+test("J9 the ring has no beginning: a claim from behind its last caller begins with the first", async () => {
+  for (const caller of ["a", "b"]) await submitMany(caller, 2);
+  const batch = await claimJobs(sql, { ...CLAIM, slots: 3, afterCaller: "b" });
+  expect(batch.leases.map((lease) => lease.callerId)).toEqual(["a", "b", "a"]);
+  expect(batch.lastCaller).toBe("a");
 });
 
 test("of one caller, the job that is due first is claimed first, then the one with the nearer deadline", async () => {

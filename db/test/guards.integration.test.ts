@@ -2,7 +2,7 @@ import { createTestDatabase } from "@keble-scraper/testkit";
 import postgres from "postgres";
 import { expect, test } from "vitest";
 import { settleJobs } from "../src/commands/fetching/index.ts";
-import { NewerSchemaError, isSchemaCurrent, migrate } from "../src/migrate.ts";
+import { NewerSchemaError, isSchemaReady, migrate } from "../src/migrate.ts";
 import { appendAudit } from "../src/steps/append-audit.ts";
 import { OPTIONS, claimOne, openTestDatabase, submitOne, succeeded } from "./job-fixtures.ts";
 
@@ -59,10 +59,10 @@ test("twenty migrations at once on an empty database apply each migration once",
   const run = () => migrate({ migrationUrl: empty.migrationUrl, appUrl: empty.url });
   const results = await Promise.all(Array.from({ length: 20 }, run));
   expect(results.filter((result) => result.applied > 0)).toHaveLength(1);
-  await asOwner(empty.migrationUrl, async (sql) => expect(await isSchemaCurrent(sql)).toBe(true));
+  await asOwner(empty.migrationUrl, async (sql) => expect(await isSchemaReady(sql)).toBe(true));
 });
 
-test("a database of a newer version is refused and left as it is", async () => {
+test("a database of a newer version is not migrated, and services of this version go on", async () => {
   await using database = await openTestDatabase();
   await asOwner(
     database.migrationUrl,
@@ -71,7 +71,12 @@ test("a database of a newer version is refused and left as it is", async () => {
   await expect(migrate({ migrationUrl: database.migrationUrl, appUrl: database.url })).rejects.toThrow(
     NewerSchemaError,
   );
-  await asOwner(database.migrationUrl, async (sql) => expect(await isSchemaCurrent(sql)).toBe(false));
+  await asOwner(database.migrationUrl, async (sql) => expect(await isSchemaReady(sql)).toBe(true));
+});
+
+test("a service of this version is not ready before its migrations were applied", async () => {
+  await using empty = await createTestDatabase({ migrate: () => Promise.resolve(), template: "empty" });
+  await asOwner(empty.migrationUrl, async (sql) => expect(await isSchemaReady(sql)).toBe(false));
 });
 
 test("ids made in SQL are UUID version 7 and carry the time", async () => {

@@ -71,7 +71,7 @@ export async function claim(
   slots = 50,
   overrides: Partial<Parameters<typeof claimJobs>[1]> = {},
 ): Promise<JobLease[]> {
-  return claimJobs(database.commands, {
+  const { leases } = await claimJobs(database.commands, {
     transport: "HTTP",
     slots,
     leaseSeconds: 60,
@@ -80,6 +80,7 @@ export async function claim(
     callerRunningMax: null,
     ...overrides,
   });
+  return [...leases];
 }
 
 /** Claims exactly one job. */

@@ -53,6 +53,11 @@ test("J2 of a group with wrong tokens, only the held leases are written", async 
   const verdicts = await settleJobs(sql, reports, OPTIONS);
   expect(verdicts.filter((row) => row.verdict === "SETTLED")).toHaveLength(22);
   expect(verdicts.filter((row) => row.verdict === "STALE")).toHaveLength(3);
+  const written = await sql`select 1 from attempts where job_id = any(${leases.map((lease) => lease.id)}::uuid[])`;
+  expect(written).toHaveLength(22);
+  const running =
+    await sql`select 1 from jobs where id = any(${leases.map((lease) => lease.id)}::uuid[]) and finished_at is null`;
+  expect(running).toHaveLength(3);
   const again = await settleJobs(sql, reports.slice(3), OPTIONS);
   expect(again.every((row) => row.verdict === "STALE")).toBe(true);
 });
@@ -138,6 +143,31 @@ test("J7 twenty equal submits at once make one job; another body under the key i
   expect(other).toEqual({ kind: "IDEMPOTENCY_MISMATCH" });
 });
 
+test("J7 two batches that share keys in opposite orders both end, and each key made one job", async () => {
+  const keys = Array.from({ length: 200 }, (_, index) => `shared-${index}`);
+  const batch = (ordered: readonly string[]) =>
+    submitJobs(sql, {
+      callerId: "acme",
+      jobs: ordered.map((idempotencyKey) => newJob({ idempotencyKey })),
+      queuedMax: null,
+    });
+  const rounds = Array.from({ length: 6 }, (_, index) => batch(index % 2 === 0 ? keys : keys.toReversed()));
+  const verdicts = (await Promise.all(rounds)).flat();
+  expect(verdicts.filter((row) => row.kind === "ACCEPTED")).toHaveLength(200);
+  expect(verdicts.filter((row) => row.kind === "REPLAYED")).toHaveLength(1_000);
+});
+
+test("F2 a job is never due before the time that its failure names", async () => {
+  for (let count = 0; count < 20; count += 1) {
+    const id = await submitOne(database);
+    await settleJobs(sql, [failedRetryably(await claimOne(database), { retryAfterMs: 1_000, waitMs: 1_000 })], OPTIONS);
+    const [row] = await sql<{ early: boolean }[]>`
+      select j.due_at < (a.failure ->> 'retryAt')::timestamptz as early
+      from jobs j join attempts a on a.job_id = j.id where j.id = ${id}`;
+    expect(row?.early).toBe(false);
+  }
+});
+
 test("J9 slots are shared over callers and an exact submit answers QUEUE_FULL as a whole", async () => {
   await submitJobs(sql, { callerId: "big", jobs: Array.from({ length: 200 }, () => newJob()), queuedMax: null });
   await submitJobs(sql, { callerId: "small", jobs: [newJob(), newJob()], queuedMax: null });
@@ -148,11 +178,16 @@ test("J9 slots are shared over callers and an exact submit answers QUEUE_FULL as
   expect(full).toEqual([{ kind: "QUEUE_FULL" }, { kind: "QUEUE_FULL" }]);
 });
 
-test("J9 a caller's running bound holds over four claimers at once", async () => {
-  await submitJobs(sql, { callerId: "big", jobs: Array.from({ length: 60 }, () => newJob()), queuedMax: null });
-  const rounds = Array.from({ length: 4 }, () => claim(database, 20, { callerRunningMax: 5 }));
-  const leases = (await Promise.all(rounds)).flat();
-  expect(leases).toHaveLength(5);
+test("J9 a caller's running bound holds over many claimers at once, round after round", async () => {
+  for (let round = 0; round < 15; round += 1) {
+    const callerId = `bound-${round}`;
+    await submitJobs(sql, { callerId, jobs: Array.from({ length: 60 }, () => newJob()), queuedMax: null });
+    const claims = Array.from({ length: 8 }, () => claim(database, 20, { callerRunningMax: 5 }));
+    const leases = (await Promise.all(claims)).flat().filter((lease) => lease.callerId === callerId);
+    expect(leases).toHaveLength(5);
+    await sql`update jobs set status = 'CANCELLED', lease_token = null, lease_until = null, finished_at = clock_timestamp()
+              where finished_at is null`;
+  }
 });
 
 test("A2 equal bytes of one group and of two groups at once become one blob and one artifact, the losers are queued", async () => {

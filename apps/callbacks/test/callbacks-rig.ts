@@ -133,7 +133,8 @@ export async function openCallbacksRig(more: Readonly<Record<string, string>> = 
       of: "TRUSTED",
       callerRunningMax: null,
     } as const;
-    const [lease] = await claimJobs(database.commands, claim);
+    const { leases } = await claimJobs(database.commands, claim);
+    const [lease] = leases;
     if (lease?.id !== id) throw new Error("another job was claimed");
     const report = {
       id,

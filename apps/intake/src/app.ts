@@ -75,9 +75,15 @@ export function createIntake(settings: IntakeSettings): Container {
     logger,
   });
   const link = { name: "fetching link", start: () => Promise.resolve(), stop: () => fetching.close() };
+  // Stopped before the server, whose calls in flight would else wait until its grace is over.
+  const release = {
+    name: "waits",
+    start: () => Promise.resolve(),
+    stop: async () => waits.releaseAll(),
+  };
   return createContainer({
     name: "intake",
-    components: [database, bell, hints, link, server],
+    components: [database, bell, hints, link, server, release],
     checks,
     logger,
     drainGraceMs: settings.timings.drainGraceMs,

@@ -6,6 +6,8 @@ export type JobWaits = {
   until(read: () => Promise<Job | null>, id: string, timeoutMs: number, signal: AbortSignal): Promise<Job | null>;
   /** Jobs that are said to have ended: their waiters read again. */
   wake(ids: readonly string[]): void;
+  /** Ends all waits, and those that come after it: each answers with its job as it is. */
+  releaseAll(): void;
 };
 
 /** Hints are lossy, so a waiter reads again at least this often. */
@@ -14,6 +16,7 @@ const REREAD_MS = 1_000;
 /** A waiter reads when its job is said to have ended, and once a second besides. */
 export function createJobWaits(): JobWaits {
   const waiters = new Map<string, Set<Waiter>>();
+  let isReleased = false;
   return {
     async until(read, id, timeoutMs, signal) {
       const endsAt = performance.now() + timeoutMs;
@@ -26,7 +29,7 @@ export function createJobWaits(): JobWaits {
           waiter.rearm();
           const job = await read();
           const remainingMs = endsAt - performance.now();
-          if (job === null || isTerminal(job.status) || remainingMs <= 0 || signal.aborted) return job;
+          if (job === null || isTerminal(job.status) || remainingMs <= 0 || signal.aborted || isReleased) return job;
           await waiter.sleep(Math.min(remainingMs, REREAD_MS));
         }
       } finally {
@@ -39,6 +42,10 @@ export function createJobWaits(): JobWaits {
       for (const id of ids) {
         for (const waiter of waiters.get(id) ?? []) waiter.wake();
       }
+    },
+    releaseAll() {
+      isReleased = true;
+      for (const waiter of [...waiters.values()].flatMap((others) => [...others])) waiter.wake();
     },
   };
 }

@@ -248,14 +248,16 @@ test("a wait answers as soon as the job is terminal, without a hint, and otherwi
   const waiting = caller.submitJob({ principal: service("waiter"), body, waitSeconds: 10 });
   let lease;
   do {
-    [lease] = await claimJobs(database.commands, {
+    ({
+      leases: [lease],
+    } = await claimJobs(database.commands, {
       transport: "HTTP",
       slots: 1,
       leaseSeconds: 60,
       afterCaller: "",
       of: "TRUSTED",
       callerRunningMax: null,
-    });
+    }));
   } while (lease === undefined);
   await settleJobs(
     database.commands,

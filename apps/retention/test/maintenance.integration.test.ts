@@ -128,7 +128,7 @@ async function submit(overrides: Partial<NewJob> = {}): Promise<string> {
 
 /** Claims everything that is due, as a worker that is then killed. */
 async function claimAndDie(leaseSeconds = 60): Promise<number> {
-  const leases = await claimJobs(database.commands, {
+  const { leases } = await claimJobs(database.commands, {
     transport: "HTTP",
     slots: 50,
     leaseSeconds,

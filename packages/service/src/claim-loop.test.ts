@@ -442,7 +442,7 @@ describe("leases", () => {
     rig.add(2);
     await rig.start();
     await settle();
-    rig.loop.abort(["job-2", "unknown"]);
+    rig.loop.abort((lease) => ["job-2", "unknown"].includes(lease.id));
     expect(rig.run(0).control.signal.aborted).toBe(false);
     expect(rig.run(1).control.signal.reason).toBe("CANCELLED");
     rig.run(0).end.resolve("done");

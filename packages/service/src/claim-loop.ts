@@ -5,11 +5,11 @@ import type { Logger } from "./logger.ts";
 import { NO_SIGNALS, type Signals } from "./signals.ts";
 
 /** Claims leases, runs them side by side and settles them, until it is stopped. */
-export type ClaimLoop = Component & {
+export type ClaimLoop<L extends Lease> = Component & {
   /** Says that there may be work. Never throws, never waits; any number of pokes during a claim make one more claim. */
   poke(): void;
-  /** Aborts the runs of these rows with `CANCELLED`. Ids that are not in hand are ignored. */
-  abort(ids: readonly string[]): void;
+  /** Aborts the runs of the leases that are meant, with `CANCELLED`. By token it hits one attempt, by id any of a row. */
+  abort(isMeant: (lease: L) => boolean): void;
   /** Runs in progress; a run that ended and waits for its settle is not counted. */
   readonly running: number;
 };
@@ -41,6 +41,8 @@ export type ClaimLoopOptions<L extends Lease, O> = {
    * may still write later is for `control.isTrusted` to say, not for the signal.
    */
   finish(lease: L, outcome: O, control: RunControl): Promise<void>;
+  /** Lets go of an outcome that is not settled, because its lease is trusted no more. Absent: there is nothing to let go. */
+  discard?(outcome: O): Promise<void>;
   /** Told of a run or settle that threw. Its lease is in hand no more and expires by itself. */
   onFault(lease: L, error: unknown): void;
   readonly clock?: Clock;
@@ -61,7 +63,7 @@ const DRAIN_OVERRUN_MS = 4_000;
 type Phase = "IDLE" | "RUNNING" | "DRAINING";
 
 /** Puts a claim loop together; it does nothing before `start`, and may be started again after `stop`. */
-export function createClaimLoop<L extends Lease, O>(options: ClaimLoopOptions<L, O>): ClaimLoop {
+export function createClaimLoop<L extends Lease, O>(options: ClaimLoopOptions<L, O>): ClaimLoop<L> {
   const { name, slots, logger } = options;
   const clock = options.clock ?? SYSTEM_CLOCK;
   const signals = options.signals ?? NO_SIGNALS;
@@ -208,6 +210,8 @@ export function createClaimLoop<L extends Lease, O>(options: ClaimLoopOptions<L,
         await signals.reach("finished", lease);
       } else {
         logger.warn({ loop: name, id: lease.id }, "outcome.suppressed");
+        await options.discard?.(outcome);
+        await signals.reach("outcome.discarded", lease);
       }
     } catch (error) {
       report(lease, error);
@@ -297,10 +301,9 @@ export function createClaimLoop<L extends Lease, O>(options: ClaimLoopOptions<L,
       isWanted = true;
       maybeClaim();
     },
-    abort(ids) {
-      const wanted = new Set(ids);
+    abort(isMeant) {
       for (const held of executing) {
-        if (wanted.has(held.lease.id)) {
+        if (isMeant(held.lease)) {
           keeper.abort(held, "CANCELLED");
         }
       }

@@ -11,7 +11,7 @@ const LOOK_MS = 2_000;
 export function createCancelWatch(options: {
   running(): readonly ClaimedJob[];
   held(jobs: readonly ClaimedJob[]): Promise<ReadonlySet<string>>;
-  abort(ids: readonly string[]): void;
+  abort(tokens: ReadonlySet<string>): void;
   readonly logger: Logger;
 }): Component {
   let timer: NodeJS.Timeout | null = null;
@@ -22,8 +22,9 @@ export function createCancelWatch(options: {
     if (jobs.length > 0) {
       try {
         const held = await options.held(jobs);
-        const lost = jobs.filter((job) => !held.has(job.token)).map((job) => job.id);
-        if (lost.length > 0) options.abort(lost);
+        // By token: the job may have been settled and claimed again here while the answer was on its way.
+        const lost = jobs.filter((job) => !held.has(job.token)).map((job) => job.token);
+        if (lost.length > 0) options.abort(new Set(lost));
       } catch (error) {
         options.logger.warn({ err: error }, "cancel_watch.look_failed");
       }

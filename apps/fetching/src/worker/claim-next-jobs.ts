@@ -1,5 +1,5 @@
 import type { Sql } from "@keble-scraper/db";
-import { claimJobs } from "@keble-scraper/db/commands/fetching";
+import { claimJobs, type JobLease } from "@keble-scraper/db/commands/fetching";
 import { type ClaimedJob, toClaimedJob } from "./claimed-job.ts";
 
 /** Claims jobs for one process. */
@@ -10,37 +10,48 @@ export type ClaimNextJobs = (
 
 /**
  * A process's claims. It takes a job whose last worker was lost only while it runs none, and one at a time: such jobs
- * then kill at most each other's turn. Among callers it goes round the ring: a claim starts after the caller the last
- * one ended with, and from the beginning once the end was reached.
+ * then kill at most each other's turn. On both rings of callers a claim goes on where the last one ended. When the second
+ * of two claims fails, what the first one took is returned: leases that nobody knows of would be lost.
  */
 export function createClaimNextJobs(options: {
   readonly sql: Sql;
   readonly leaseSeconds: number;
   readonly callerRunningMax: number | null;
   monotonicMs(): number;
+  /** Told of a second claim that failed. */
+  onPartial(error: unknown): void;
 }): ClaimNextJobs {
-  let afterCaller = "";
+  const afterCaller = { TRUSTED: "", SUSPECTS: "" };
 
-  async function claimTrusted(slots: number): Promise<Awaited<ReturnType<typeof claimJobs>>> {
-    const from = afterCaller;
-    const claim = { ...options, transport: "HTTP" as const, of: "TRUSTED" as const };
-    const leases = await claimJobs(options.sql, { ...claim, slots, afterCaller: from });
-    const last = leases.reduce((max, lease) => (lease.callerId > max ? lease.callerId : max), "");
-    const callers = new Set(leases.map((lease) => lease.callerId)).size;
-    // Fewer callers than slots: the ring's end was reached.
-    afterCaller = callers >= slots ? last : "";
-    if (from === "" || leases.length >= slots) return leases;
-    const wrapped = await claimJobs(options.sql, { ...claim, slots: slots - leases.length, afterCaller: "" });
-    return [...leases, ...wrapped];
+  async function claim(of: "TRUSTED" | "SUSPECTS", slots: number): Promise<readonly JobLease[]> {
+    const { sql, leaseSeconds, callerRunningMax } = options;
+    const batch = await claimJobs(sql, {
+      transport: "HTTP",
+      of,
+      slots,
+      leaseSeconds,
+      callerRunningMax,
+      afterCaller: afterCaller[of],
+    });
+    if (batch.lastCaller !== null) afterCaller[of] = batch.lastCaller;
+    return batch.leases;
+  }
+
+  async function claimTrusted(slots: number, taken: readonly JobLease[]): Promise<readonly JobLease[]> {
+    if (slots <= 0) return [];
+    try {
+      return await claim("TRUSTED", slots);
+    } catch (error) {
+      if (taken.length === 0) throw error;
+      options.onPartial(error);
+      return [];
+    }
   }
 
   return async (freeSlots, running) => {
     const startedAtMs = options.monotonicMs();
-    const suspects = running.some((job) => job.isSuspect)
-      ? []
-      : await claimJobs(options.sql, { ...options, transport: "HTTP", of: "SUSPECTS", slots: 1, afterCaller: "" });
-    const slots = freeSlots - suspects.length;
-    const trusted = slots > 0 ? await claimTrusted(slots) : [];
+    const suspects = running.some((job) => job.isSuspect) ? [] : await claim("SUSPECTS", 1);
+    const trusted = await claimTrusted(freeSlots - suspects.length, suspects);
     return { leases: [...suspects, ...trusted].map((lease) => toClaimedJob(lease, startedAtMs)), startedAtMs };
   };
 }

@@ -124,6 +124,7 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
     leaseSeconds: leaseMs / 1_000,
     callerRunningMax: settings.callers.runningMax,
     monotonicMs: clock.monotonicMs,
+    onPartial: (error) => logger.warn({ err: error }, "claim.partial"),
   });
   const loop = createClaimLoop<ClaimedJob, AttemptOutcome>({
     name: "fetch",
@@ -158,6 +159,9 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
         if (job.isSuspect) setImmediate(() => loop.poke());
       }
     },
+    async discard(outcome) {
+      if (outcome.kind === "REPORTED") await outcome.body?.discard();
+    },
     onFault: (job, error) => logger.error({ jobId: job.id, attempt: job.attemptNumber, err: error }, "attempt.faulted"),
     clock,
     random,
@@ -168,10 +172,10 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
   const watch = createCancelWatch({
     running: () => [...inHand.values()],
     held: (jobs) => listHeldTokens(sql, jobs),
-    abort: (ids) => loop.abort(ids),
+    abort: (tokens) => loop.abort((job) => tokens.has(job.token)),
     logger,
   });
-  hints.subscribe(HINT_CHANNELS.jobsCancelled, (ids) => loop.abort(ids));
+  hints.subscribe(HINT_CHANNELS.jobsCancelled, (ids) => loop.abort((job) => ids.includes(job.id)));
 
   const pools: Component = {
     name: "egress",

@@ -23,9 +23,14 @@ export async function finishAttempt(
   control: RunControl,
   parts: FinishParts,
 ): Promise<void> {
-  if (outcome.kind === "ABANDONED") return;
+  const attempt = { jobId: job.id, callerId: job.callerId, attempt: job.attemptNumber, route: job.route };
+  if (outcome.kind === "ABANDONED") {
+    parts.logger.info({ ...attempt, why: String(control.signal.reason) }, "attempt.abandoned");
+    return;
+  }
   if (outcome.kind === "RELEASED") {
     parts.onEnded(await parts.release(job, outcome.dueInMs));
+    parts.logger.info({ ...attempt, dueInMs: outcome.dueInMs }, "attempt.released");
     return;
   }
   try {

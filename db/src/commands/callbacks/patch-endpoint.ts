@@ -20,17 +20,28 @@ export type EndpointPatch = {
   readonly disabledReason?: Exclude<DisabledReason, "GONE"> | null;
 };
 
+type PatchOptions = {
+  /** How many waiting deliveries one call ends at most. */
+  readonly closedMax?: number;
+  readonly retentionDays?: number;
+};
+
+const STILL_CLOSING =
+  "Events from before the endpoint was disabled are still being ended. Enable it again in a minute.";
+
 /**
  * Changes an endpoint, with an audit row per kind of change in its transaction. Disabling ends its waiting deliveries;
- * enabling sends none of them: what still waits from before is ended first. Enabling an enabled endpoint, or disabling a
- * disabled one, changes nothing. `callerId` null is an operator. NOT_FOUND: no such endpoint of that caller.
+ * enabling sends none of them: what still waits from before is ended first. When that is more than is ended at once, the
+ * answer is CONFLICT with RETRY, and nothing changed but that as many were ended; the sweep or the next call ends others.
+ * Enabling an enabled endpoint, or disabling a disabled one, changes nothing. `callerId` null is an operator. NOT_FOUND: no
+ * such endpoint of that caller.
  */
 export async function patchEndpoint(
   sql: Sql,
   target: { readonly id: string; readonly callerId: string | null },
   patch: EndpointPatch,
   by: Actor,
-  retentionDays?: number,
+  { closedMax = CLOSED_AT_ONCE_MAX, retentionDays }: PatchOptions = {},
 ): Promise<Result<CallbackEndpoint>> {
   return sql.begin(async (tx) => {
     const before = await lockEndpoint(tx, target);
@@ -38,7 +49,9 @@ export async function patchEndpoint(
     const fields = [patch.url === undefined ? [] : ["url"], patch.events === undefined ? [] : ["events"]].flat();
     const enables = patch.disabledReason === null && before.disabledReason !== null;
     const disables = typeof patch.disabledReason === "string" && before.disabledReason === null;
-    if (enables) await closeAll(tx, target.id);
+    if (enables && (await closeDeliveries(tx, target.id, closedMax)) === closedMax) {
+      return failed(localFailure("CONFLICT", { disposition: "RETRY", message: STILL_CLOSING }));
+    }
     const reason = enables ? null : disables ? patch.disabledReason : before.disabledReason;
     const [after] = await tx<[CallbackEndpointRow]>`
       update callback_endpoints
@@ -48,7 +61,7 @@ export async function patchEndpoint(
           updated_at = clock_timestamp()
       where id = ${target.id}
       returning ${endpointColumns(tx)}`;
-    if (disables) await closeDeliveries(tx, target.id, CLOSED_AT_ONCE_MAX);
+    if (disables) await closeDeliveries(tx, target.id, closedMax);
     const subject = { by, callerId: after.callerId, subject: `callback-endpoint:${target.id}` };
     const changed = { action: "callback-endpoint.changed", ...subject, details: { fields: fields.join(" ") } };
     if (fields.length > 0) await appendAudit(tx, changed, retentionDays);
@@ -70,8 +83,4 @@ export async function lockEndpoint(
     where id = ${target.id} and deleted_at is null and (${target.callerId}::text is null or caller_id = ${target.callerId})
     for no key update`;
   return row ?? null;
-}
-
-async function closeAll(tx: Tx, endpointId: string): Promise<void> {
-  while ((await closeDeliveries(tx, endpointId, CLOSED_AT_ONCE_MAX)) === CLOSED_AT_ONCE_MAX);
 }

@@ -32,7 +32,7 @@ type Claim = {
   /** 1 to 1000. */
   readonly slots: number;
   readonly leaseSeconds: number;
-  /** Only callers after this one are looked at; "" begins the ring. */
+  /** The ring of callers is walked from behind this one; "" from its beginning. */
   readonly afterCaller: string;
   /** SUSPECTS are jobs whose last attempt was lost; a process runs at most one of them. */
   readonly of: "TRUSTED" | "SUSPECTS";
@@ -40,40 +40,61 @@ type Claim = {
   readonly callerRunningMax: number | null;
 };
 
+/** `lastCaller` is where the next claim of this process goes on; null: there was nothing to claim. */
+export type JobBatch = { readonly leases: readonly JobLease[]; readonly lastCaller: string | null };
+
 /**
- * Takes due jobs, up to `slots`, sharing them over the callers that have due jobs (round-robin, then due time, then
- * deadline): a caller's 50,000 waiting jobs cost another caller nothing, because the ring walks callers by one index
- * probe each. Counts the attempt and writes number, token, route and time on the job. Never waits for a lock.
+ * Takes due jobs, up to `slots`, one after the other from each caller that has due jobs (of one caller by due time, then
+ * deadline), going round the ring of callers. A caller's 50,000 waiting jobs cost another caller nothing: the ring walks
+ * callers by one index probe each. Counts the attempt and writes number, token, route and time on the job. Waits for no
+ * lock but, with a running bound, for another claim of the same callers.
  */
-export async function claimJobs(sql: Sql, claim: Claim): Promise<JobLease[]> {
-  if (claim.callerRunningMax === null) return claimOf(sql, claim, ring(sql, claim), claim.slots);
+export async function claimJobs(sql: Sql, claim: Claim): Promise<JobBatch> {
+  if (claim.callerRunningMax === null) return claimOf(sql, claim, chosenOnRing(sql, claim), null);
   const max = claim.callerRunningMax;
   return sql.begin(async (tx) => {
-    // One claimer at a time per caller, taken before the statement whose snapshot counts what runs.
-    const callers = await tx<{ caller_id: string }[]>`
-      with recursive ${ring(tx, claim)}
-      select caller_id from chosen where pg_try_advisory_xact_lock(hashtextextended('claim:' || caller_id, 0))`;
-    const given = tx`chosen as materialized (select unnest(${callers.map((row) => row.caller_id)}::text[]) as caller_id)`;
+    const chosen = await tx<
+      { caller_id: string }[]
+    >`with recursive ${chosenOnRing(tx, claim)} select caller_id from chosen`;
+    const callers = chosen.map((row) => row.caller_id);
+    // One claim at a time per caller, taken (in one order) before the statement whose snapshot counts what runs.
+    await tx`
+      select pg_advisory_xact_lock(hashtextextended('claim:' || caller_id, 0))
+      from (select unnest(${callers.toSorted()}::text[]) as caller_id offset 0) one`;
+    const given = tx`chosen as materialized (select unnest(${callers}::text[]) as caller_id)`;
     return claimOf(tx, claim, given, max);
   });
 }
 
-/** The ring of callers with a due job, at most one per slot, after `afterCaller` in order. */
-function ring(sql: Tx, claim: Claim): Fragment {
+/** `chosen`: the callers with a due job and, with a bound, with room for one, at most one per slot, in the ring's order. */
+function chosenOnRing(sql: Tx, claim: Claim): Fragment {
   const open = openJobs(sql, claim);
+  const hasRoom =
+    claim.callerRunningMax === null
+      ? sql`true`
+      : sql`${runningOf(sql, sql`ring.caller_id`)} < ${claim.callerRunningMax}`;
   return sql`
-    callers (caller_id) as (
+    ahead (caller_id) as (
       (select j.caller_id from jobs j where ${open} and j.caller_id > ${claim.afterCaller} order by j.caller_id limit 1)
       union all
       select (select j.caller_id from jobs j where ${open} and j.caller_id > c.caller_id order by j.caller_id limit 1)
-      from callers c where c.caller_id is not null
+      from ahead c where c.caller_id is not null
+    ),
+    behind (caller_id) as (
+      (select j.caller_id from jobs j where ${open} and j.caller_id <= ${claim.afterCaller} order by j.caller_id limit 1)
+      union all
+      select (select j.caller_id from jobs j where ${open} and j.caller_id > c.caller_id and j.caller_id <= ${claim.afterCaller}
+              order by j.caller_id limit 1)
+      from behind c where c.caller_id is not null
     ),
     chosen as materialized (
-      select c.caller_id from callers c
-      where c.caller_id is not null
+      select ring.caller_id
+      from (select caller_id from ahead union all select caller_id from behind) ring
+      where ring.caller_id is not null
         -- A scalar subquery: "exists" was seen to become a semi-join that reads every waiting job and loses the order.
-        and (select true from jobs j where ${open} and j.caller_id = c.caller_id
+        and (select true from jobs j where ${open} and j.caller_id = ring.caller_id
                and j.due_at <= statement_timestamp() and j.deadline_at > statement_timestamp() limit 1)
+        and ${hasRoom}
       limit ${claim.slots}
     )`;
 }
@@ -84,24 +105,32 @@ function openJobs(sql: Tx, claim: Claim): Fragment {
     : sql`j.transport = ${claim.transport} and j.status = 'QUEUED' and j.suspected_at is not null`;
 }
 
-async function claimOf(sql: Tx, claim: Claim, chosen: Fragment, perCallerMax: number): Promise<JobLease[]> {
-  const bounded = claim.callerRunningMax !== null;
-  const room = bounded
-    ? sql`least((select n from share), greatest(${perCallerMax} - (select count(*) from jobs r where r.caller_id = c.caller_id and r.lease_token is not null), 0))`
-    : sql`(select n from share)`;
+function runningOf(sql: Tx, callerId: Fragment): Fragment {
+  return sql`(select count(*) from jobs r where r.caller_id = ${callerId} and r.lease_token is not null)`;
+}
+
+async function claimOf(sql: Tx, claim: Claim, chosen: Fragment, callerMax: number | null): Promise<JobBatch> {
+  const room =
+    callerMax === null
+      ? sql`(select n from share)`
+      : sql`least((select n from share), greatest(${callerMax} - ${runningOf(sql, sql`c.caller_id`)}, 0))`;
   const rows = await sql<ClaimedRow[]>`
     with recursive ${chosen},
-    share as materialized (select ceil(${claim.slots}::numeric / greatest(count(*), 1))::int as n from chosen),
+    ring as materialized (select caller_id, row_number() over () as place from chosen),
+    share as materialized (select ceil(${claim.slots}::numeric / greatest(count(*), 1))::int as n from ring),
     picked as materialized (
-      select p.id from chosen c
+      select p.id, p.turn, c.place from ring c
       cross join lateral (
-        select j.id from jobs j
-        where ${openJobs(sql, claim)} and j.caller_id = c.caller_id
-          and j.due_at <= statement_timestamp() and j.deadline_at > statement_timestamp()
-        order by j.due_at, j.deadline_at
-        limit ${room}
-        for update skip locked
+        select due.id, row_number() over () as turn from (
+          select j.id from jobs j
+          where ${openJobs(sql, claim)} and j.caller_id = c.caller_id
+            and j.due_at <= statement_timestamp() and j.deadline_at > statement_timestamp()
+          order by j.due_at, j.deadline_at
+          limit ${room}
+          for update skip locked
+        ) due
       ) p
+      order by p.turn, c.place
       limit ${claim.slots}
     )
     update jobs j
@@ -114,8 +143,13 @@ async function claimOf(sql: Tx, claim: Claim, chosen: Fragment, perCallerMax: nu
       j.route_index + 1 >= cardinality(j.routes) as is_last_route, j.suspected_at is not null as is_suspect,
       j.target, j.accept, j.content_types, j.robots, j.max_body_bytes::float8 as max_body_bytes,
       extract(epoch from j.deadline_at - clock_timestamp())::float8 * 1000 as until_deadline_ms,
-      greatest(extract(epoch from clock_timestamp() - j.due_at)::float8 * 1000, 0) as queue_ms`;
-  return rows.map((row) => toLease(row, claim.leaseSeconds));
+      greatest(extract(epoch from clock_timestamp() - j.due_at)::float8 * 1000, 0) as queue_ms,
+      picked.turn::int as turn, picked.place::int as place`;
+  const inTurn = rows.toSorted((one, other) => one.turn - other.turn || one.place - other.place);
+  return {
+    leases: inTurn.map((row) => toLease(row, claim.leaseSeconds)),
+    lastCaller: inTurn.at(-1)?.caller_id ?? null,
+  };
 }
 
 type ClaimedRow = {
@@ -135,6 +169,9 @@ type ClaimedRow = {
   max_body_bytes: number;
   until_deadline_ms: number;
   queue_ms: number;
+  /** Which of its caller's jobs of this claim it is, and where on the ring its caller is; both from 1. */
+  turn: number;
+  place: number;
 };
 
 function toLease(row: ClaimedRow, leaseSeconds: number): JobLease {

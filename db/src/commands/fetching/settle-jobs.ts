@@ -75,7 +75,7 @@ export async function settleJobs(
     held as materialized (
       select j.id, j.caller_id, j.attempt_number, j.lease_token, j.attempt_route, j.attempt_started_at, j.deadline_at,
              j.attempts_used, j.attempt_budget, j.route_index, cardinality(j.routes) as route_count,
-             j.target ->> 'url' as source_url
+             j.target ->> 'url' as source_url, clock_timestamp() as now
       from jobs j join input i on i.id = j.id
       where j.lease_token = i.token and j.lease_until > clock_timestamp()
         and j.deadline_at + make_interval(secs => ${options.abortGraceMs / 1000}) > clock_timestamp()
@@ -125,14 +125,14 @@ export async function settleJobs(
       select h.*, i.attempt_id, i.outcome, i.http_status, i.body_bytes, i.wire_bytes, i.timings, i.result,
              a.id as artifact_id, i.next,
              case when i.retry_after_ms is not null then i.failure || jsonb_build_object('retryAt',
-                    rfc3339(ceil_ms(clock_timestamp() + make_interval(secs => i.retry_after_ms / 1000))))
+                    rfc3339(ceil_ms(h.now + make_interval(secs => i.retry_after_ms / 1000))))
                   else i.failure end as failure,
              case when i.next = 'FINISH' then true
                   when i.outcome = 'HANDED_BACK' then h.due_at >= h.deadline_at
                   else h.attempts_used >= h.attempt_budget
                     or (i.next = 'RETRY_NEXT_ROUTE' and h.route_index + 1 >= h.route_count)
                     or h.due_at >= h.deadline_at end as is_over
-      from (select h.*, ceil_ms(clock_timestamp() + make_interval(secs => i.wait_ms / 1000)) as due_at
+      from (select h.*, ceil_ms(h.now + make_interval(secs => i.wait_ms / 1000)) as due_at
             from held h join input i on i.id = h.id) h
       join input i on i.id = h.id
       left join blob b on b.job_id = h.id

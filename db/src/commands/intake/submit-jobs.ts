@@ -104,7 +104,8 @@ async function insertJobs(sql: Tx, { callerId, jobs }: Submit): Promise<SubmitVe
         date_trunc('milliseconds', t.now) + make_interval(secs => r."deadlineSeconds")
       from resolved r, (select clock_timestamp() as now) t
       where r.endpoint_found
-      order by r.position
+      -- Keys in one order for all batches: two that share keys would else wait for each other.
+      order by r."idempotencyKey", r.position
       on conflict (caller_id, idempotency_key) where idempotency_key is not null do nothing
       returning id, created_at, deadline_at
     )
