@@ -1,9 +1,13 @@
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { createGate, startOrigin } from "@keble-scraper/testkit";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { createRig } from "./rig.ts";
 
 const MIB = 1024 * 1024;
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 describe("memory", () => {
   it("W9 twenty bombs at once stay small", async () => {
@@ -45,9 +49,12 @@ describe("memory", () => {
     ["without framing", "HTTP/1.1 200 OK\r\n\r\n", ""],
     ["in chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "100000\r\n"],
   ])("W9 a sink that takes its time slows the origin down: a body %s", async (_what, head, before) => {
+    // Only the clock that silence is timed by: sockets go on as they are.
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     let written = 0;
     await using origin = await startOrigin({
       paths: {
+        "/other": (reply) => reply.send({ body: Buffer.alloc(64 * MIB) }),
         "/a": async (reply) => {
           await reply.write(head);
           while (!reply.isClosed()) {
@@ -61,12 +68,14 @@ describe("memory", () => {
     });
     await using rig = createRig(origin, { limits: { bodyIdleTimeoutMs: 300 } });
     const gate = createGate();
+    const begun = createGate();
     const enough = createGate();
     const controller = new AbortController();
     let taken = 0;
     const sink = {
       async write(chunk: Buffer) {
         taken += chunk.length;
+        begun.open();
         if (taken > 20 * MIB) enough.open();
         await gate.opened;
       },
@@ -75,8 +84,16 @@ describe("memory", () => {
       maxBodyBytes: 500 * MIB,
       attemptLimitMs: 20_000,
     });
+    await begun.opened;
+    // While another body of four times as much goes through, this one would have been read, if it were not held.
+    const other = { maxBodyBytes: 64 * MIB, attemptLimitMs: 20_000 };
+    const { signal } = new AbortController();
+    expect(await rig.fetchInto("http://origin.example.com/other", { write() {} }, signal, other)).toMatchObject({
+      ok: true,
+      response: { bodyBytes: 64 * MIB },
+    });
     // Longer than the idle timeout: while we do not read, the silence is ours and ends nothing.
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    await vi.advanceTimersByTimeAsync(700);
     expect(written).toBeLessThan(16 * MIB);
     expect(taken).toBeLessThan(MIB);
     gate.open();

@@ -60,6 +60,8 @@ describe("robots.txt", () => {
     ["a 503", { status: 503, headers: { "Retry-After": "7" } }, "HTTP_SERVER_ERROR", "RETRY_AT"],
     ["a 500", { status: 500 }, "HTTP_SERVER_ERROR", "RETRY"],
     ["a 429", { status: 429 }, "RATE_LIMITED", "RETRY"],
+    ["a 429 that says when", { status: 429, headers: { "Retry-After": "7" } }, "RATE_LIMITED", "RETRY_AT"],
+    ["a 999", { status: 999 }, "HTTP_SERVER_ERROR", "RETRY"],
   ] as const)(
     "that fails with %s ends the attempt with that failure, and no byte of the target's was sent",
     async (_what, answer, code, disposition) => {
@@ -114,6 +116,56 @@ describe("robots.txt", () => {
     expect((await rig.get("http://origin.example.com/a", RESPECT)).outcome.ok).toBe(true);
     expect((await rig.get("http://origin.example.com/private", RESPECT)).outcome).toMatchObject({
       failure: { code: "ROBOTS_DISALLOWED" },
+    });
+  });
+
+  it.each([
+    ["head", "HTTP/1.1 200 OK\r\n", "RESPONSE_TIMEOUT"],
+    ["body", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nUser-agent: *\n", "BODY_TIMEOUT"],
+  ])("F1 that stalls in its %s is the target's timeout, to be tried again", async (_phase, bytes, code) => {
+    await using origin = await startOrigin({ paths: { "/robots.txt": stall(bytes), "/a": page("a") } });
+    await using rig = createRig(origin, { limits: { robotsTimeoutMs: 300 } });
+    const { outcome } = await rig.get("http://origin.example.com/a", RESPECT);
+    expect(outcome).toMatchObject({
+      ok: false,
+      aborted: false,
+      sent: false,
+      failure: { kind: "UPSTREAM", code, disposition: "RETRY" },
+    });
+    await origin.allClosed();
+  });
+
+  it("W9 that stalls is waited for no longer than the attempt's own limit, nor past the job's deadline", async () => {
+    const ends = [
+      { attemptLimitMs: 300, code: "RESPONSE_TIMEOUT" },
+      { deadline: performance.now() + 600, code: "DEADLINE_EXCEEDED" },
+    ];
+    for (const { code, ...limits } of ends) {
+      await using origin = await startOrigin({ paths: { "/robots.txt": stall("HTTP/1.1 200 OK\r\n") } });
+      await using rig = createRig(origin);
+      const { outcome } = await rig.get("http://origin.example.com/a", { ...RESPECT, ...limits });
+      expect(outcome).toMatchObject({ ok: false, aborted: false, sent: false, failure: { code } });
+      expect(outcome.timings.totalMs).toBeLessThan(5_000);
+      await origin.allClosed();
+    }
+  });
+
+  it("F1 that stalls at a redirect's end is before that hop's head: the attempt's limit is RESPONSE_TIMEOUT", async () => {
+    await using origin = await startOrigin({
+      paths: {
+        "/robots.txt": (reply) =>
+          reply.request.headers["host"] === "other.example.com" ? reply.closed : page("")(reply),
+        "/a": redirect("http://other.example.com/b"),
+      },
+    });
+    await using rig = createRig(origin);
+    const { outcome } = await rig.get("http://origin.example.com/a", { ...RESPECT, attemptLimitMs: 1_500 });
+    expect(origin.requests.length).toBe(3);
+    expect(outcome).toMatchObject({
+      ok: false,
+      sent: true,
+      httpStatus: 302,
+      failure: { kind: "UPSTREAM", code: "RESPONSE_TIMEOUT", disposition: "RETRY" },
     });
   });
 

@@ -1,15 +1,15 @@
-import { type Failure, type Result, upstreamFailure } from "@keble-scraper/contract";
+import { type Failure, failed, type Result, upstreamFailure } from "@keble-scraper/contract";
 import { LRUCache } from "lru-cache";
 import type { VettedUrl } from "../policy/vet-url.ts";
 import { ALLOW_ALL, isAllowed, parseRobots, type RobotsRules } from "./parse-robots.ts";
 
-/**
- * The final response to a robots.txt request. `body` may be cut at `ROBOTS_BYTES_MAX` + 1 bytes or later, not before.
- * `retryAt` (RFC 3339 UTC) comes from a readable Retry-After.
- */
-export type RobotsResponse = { readonly httpStatus: number; readonly body: Uint8Array; readonly retryAt?: string };
+/** The final response to a robots.txt request. `body` may be cut at `ROBOTS_BYTES_MAX` + 1 bytes or later, not before. */
+export type RobotsResponse = { readonly httpStatus: number; readonly body: Uint8Array };
 
-/** Fetches a robots.txt under the same policy as any target, following at most 5 redirects. */
+/**
+ * Fetches a robots.txt under the same policy as any target, following at most 5 redirects. A 429 and a 500 to 599 are
+ * failures already, with what their Retry-After says.
+ */
 export type FetchRobots = (url: VettedUrl, signal: AbortSignal) => Promise<Result<RobotsResponse>>;
 
 /** FAILED: the rules could not be read, and `failure` is what the attempt ends with. It never means "disallowed". */
@@ -108,18 +108,12 @@ async function read(
 ): Promise<Read> {
   const fetched = await fetchRobots(robotsUrl(url), signal);
   if (!fetched.ok) return fetched;
-  const { httpStatus, body, retryAt } = fetched.value;
-  if (httpStatus === 429 || httpStatus >= 500) return { ok: false, failure: toFailure(httpStatus, retryAt) };
+  const { httpStatus, body } = fetched.value;
+  // 600 to 999 is no status of HTTP's, which targets may answer with; here it must not read as "nothing is forbidden".
+  if (httpStatus >= 500) return failed(upstreamFailure("HTTP_SERVER_ERROR", { httpStatus }));
   // RFC 9309 section 2.3.1.3: a file that is not there, or not for us, forbids nothing.
   const isThere = httpStatus >= 200 && httpStatus < 300;
   return { ok: true, value: isThere ? parseRobots(body, productToken) : ALLOW_ALL };
-}
-
-function toFailure(httpStatus: number, retryAt: string | undefined): Failure {
-  return upstreamFailure(httpStatus === 429 ? "RATE_LIMITED" : "HTTP_SERVER_ERROR", {
-    httpStatus,
-    ...(retryAt === undefined ? { disposition: "RETRY" } : { disposition: "RETRY_AT", retryAt }),
-  });
 }
 
 function verdictOn(rules: RobotsRules, url: VettedUrl): RobotsVerdict {

@@ -6,6 +6,8 @@ export type EgressLimits = {
   readonly responseTimeoutMs: number;
   /** Between two reads of a body, while we are ready to take more. */
   readonly bodyIdleTimeoutMs: number;
+  /** All of one robots.txt, its redirects included. An attempt waits no longer than its own limit, whatever this says. */
+  readonly robotsTimeoutMs: number;
   /** How long an unused connection is kept; a server's `Keep-Alive: timeout` may only shorten it. */
   readonly idleSocketMs: number;
   /** Unused connections kept in all; the one unused longest is closed for a new one. */
@@ -29,6 +31,7 @@ export const DEFAULT_EGRESS_LIMITS: EgressLimits = {
   connectTimeoutMs: 10_000,
   responseTimeoutMs: 30_000,
   bodyIdleTimeoutMs: 15_000,
+  robotsTimeoutMs: 30_000,
   idleSocketMs: 4_000,
   idleSocketsMax: 512,
   addressesMax: 3,

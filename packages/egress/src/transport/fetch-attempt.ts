@@ -105,6 +105,9 @@ export async function fetchAttempt(
   };
 
   for (;;) {
+    // Before robots.txt is asked: an attempt that ends there has no head of this hop yet.
+    progress.head = null;
+    progress.wireBytes = 0;
     if (parts.robots !== null) {
       const verdict = await untilStop(stop, parts.robots.check(url, stop.signal));
       if (verdict === STOPPED) return stopped();
@@ -116,8 +119,6 @@ export async function fetchAttempt(
       }
     }
     let decision: HopDecision | null = null;
-    progress.head = null;
-    progress.wireBytes = 0;
     const result = await client.request({
       scope: { ...parts.scope, callerId: request.callerId },
       url,

@@ -6,16 +6,18 @@ import { type AttemptParts, fetchAttempt } from "./fetch-attempt.ts";
 import type { RunningAttempts } from "./running-attempts.ts";
 import { createStop } from "./stop.ts";
 
-/** One robots.txt may take this long; attempts that wait for it have limits of their own. */
-const ROBOTS_LIMIT_MS = 30_000;
-
 /** A file that declares itself larger is no robots.txt; up to here the rules are what its first 500 KiB say. */
 const DECLARED_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Fetches robots.txt under the policy and limits of any target, without asking robots.txt, and reads no further than its rules count. */
+/** It serves all jobs that wait for it and belongs to none, so no job's deadline is its own. */
+const NO_DEADLINE = Infinity;
+
+/**
+ * Fetches robots.txt under the policy and limits of any target, without asking robots.txt, and reads no further than its
+ * rules count. One that takes longer than `robotsTimeoutMs` fails as the target's timeout.
+ */
 export function createRobotsFetch(parts: Omit<AttemptParts, "robots">, running: RunningAttempts): FetchRobots {
   return async (url, signal) => {
-    const deadline = parts.clock.monotonicMs() + ROBOTS_LIMIT_MS;
     const head = createHeadOfBody(ROBOTS_BYTES_MAX + 1);
     let readBytes = 0;
     const sink = {
@@ -25,7 +27,8 @@ export function createRobotsFetch(parts: Omit<AttemptParts, "robots">, running: 
         if (readBytes > ROBOTS_BYTES_MAX) throw new EnoughRead();
       },
     };
-    const stop = createStop({ signal, deadline, limitMs: ROBOTS_LIMIT_MS + 1, nowMs: parts.clock.monotonicMs() });
+    const limitMs = parts.limits.robotsTimeoutMs;
+    const stop = createStop({ signal, deadline: NO_DEADLINE, limitMs, nowMs: parts.clock.monotonicMs() });
     const request = {
       url,
       method: "GET",
@@ -35,8 +38,8 @@ export function createRobotsFetch(parts: Omit<AttemptParts, "robots">, running: 
       maxBodyBytes: DECLARED_BYTES_MAX,
       callerId: "",
       robots: "IGNORE",
-      deadline,
-      attemptLimitMs: ROBOTS_LIMIT_MS,
+      deadline: NO_DEADLINE,
+      attemptLimitMs: limitMs,
     } as const;
     const robotsParts = { ...parts, scope: { ...parts.scope, transport: "ROBOTS" }, robots: null } as const;
     const outcome = await running.track(stop, fetchAttempt(request, sink, stop, robotsParts));
