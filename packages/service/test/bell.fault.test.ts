@@ -75,21 +75,41 @@ function createEar() {
   };
 }
 
-/** The names of the lines, in order. */
+/** What links log of themselves: the names of the lines in order, and a wait for one. */
 function createChangeLog() {
-  const changes: string[] = [];
-  const log = createLogger({
-    name: "test",
-    level: "info",
-    destination: { write: (line: string) => void changes.push((JSON.parse(line) as { msg: string }).msg) },
-  });
-  return { changes, log };
+  const lines: { readonly link?: string; readonly msg: string }[] = [];
+  const waiters = new Set<() => void>();
+  const write = (line: string): void => {
+    lines.push(JSON.parse(line) as { link?: string; msg: string });
+    for (const look of waiters) look();
+  };
+  return {
+    log: createLogger({ name: "test", level: "info", destination: { write } }),
+    get changes() {
+      return lines.map(({ msg }) => msg);
+    },
+    /** Resolves when each of the links has logged the change, also when it had before this call. */
+    logged: (change: string, ...links: readonly string[]) =>
+      new Promise<void>((resolve) => {
+        const look = (): void => {
+          if (!links.every((name) => lines.some(({ link, msg }) => link === name && msg === change))) return;
+          waiters.delete(look);
+          resolve();
+        };
+        waiters.add(look);
+        look();
+      }),
+  };
 }
+
+/** The names that the two sides of the bell log under. */
+const BELL = "bell";
+const LISTENER = "bell-listener-fetch";
 
 const never = new AbortController().signal;
 
-async function startBell(url: string): Promise<Bell> {
-  const bell = createBell({ redisUrl: url, prefix: PREFIX, logger });
+async function startBell(url: string, log = logger): Promise<Bell> {
+  const bell = createBell({ redisUrl: url, prefix: PREFIX, logger: log });
   cleanups.push(() => bell.stop(performance.now()));
   await bell.start(never);
   return bell;
@@ -118,18 +138,13 @@ async function command(url: string, ...args: readonly [string, ...string[]]): Pr
   }
 }
 
-/** Rings until one is heard; a ring may be lost while a connection is made again. Answers the milliseconds it took. */
-async function ringUntilHeard(bell: Bell, ear: ReturnType<typeof createEar>, withinMs: number): Promise<number> {
+/** Rings once, with both sides connected, and waits until it is heard. Answers the milliseconds it took. */
+async function ring(bell: Bell, ear: ReturnType<typeof createEar>): Promise<number> {
   const startedAt = performance.now();
-  const before = ear.rings;
-  while (performance.now() - startedAt < withinMs) {
-    bell.ring("fetch", {});
-    await Promise.race([ear.next(), new Promise((resolve) => setTimeout(resolve, 100))]);
-    if (ear.rings > before) {
-      return performance.now() - startedAt;
-    }
-  }
-  throw new Error(`no ring was heard within ${withinMs} ms`);
+  const heard = ear.next();
+  bell.ring("fetch", {});
+  await heard;
+  return performance.now() - startedAt;
 }
 
 describe("the bell", () => {
@@ -139,7 +154,7 @@ describe("the bell", () => {
     const ear = createEar();
     const bell = await startBell(redis.url);
     await startListener(redis.url, ear.onRing);
-    expect(await ringUntilHeard(bell, ear, 1_000)).toBeLessThan(1_000);
+    expect(await ring(bell, ear)).toBeLessThan(1_000);
     expect(await bell.check.check()).toBe("ok");
     expect(await bell.waiting("fetch")).toBe(0);
     await expect
@@ -186,33 +201,40 @@ describe("the bell", () => {
     const redis = await ownRedis();
     await redis.start();
     const ear = createEar();
-    const bell = await startBell(redis.url);
-    const listener = await startListener(redis.url, ear.onRing);
-    await ringUntilHeard(bell, ear, 1_000);
+    const { log, logged } = createChangeLog();
+    const bell = await startBell(redis.url, log);
+    const listener = await startListener(redis.url, ear.onRing, undefined, log);
+    await ring(bell, ear);
     await redis.kill();
-    await expect.poll(() => bell.check.check()).toBe("degraded");
-    await expect.poll(() => listener.check.check()).toBe("degraded");
+    await logged("link.lost", BELL, LISTENER);
+    expect(await bell.check.check()).toBe("degraded");
+    expect(await listener.check.check()).toBe("degraded");
     const before = performance.now();
     for (let each = 0; each < 10_000; each += 1) {
       bell.ring("fetch", {});
     }
     expect(performance.now() - before).toBeLessThan(100);
     await redis.start();
-    await ringUntilHeard(bell, ear, 15_000);
-    await expect.poll(() => bell.check.check()).toBe("ok");
+    const startedAt = performance.now();
+    await logged("link.recovered", BELL, LISTENER);
+    await ring(bell, ear);
+    expect(performance.now() - startedAt).toBeLessThan(15_000);
+    expect(await bell.check.check()).toBe("ok");
   });
 
   test("Redis away at the start: everything starts, and is heard when Redis comes", async () => {
     const redis = await ownRedis();
     const ear = createEar();
-    const bell = await startBell(redis.url);
-    const listener = await startListener(redis.url, ear.onRing);
+    const { log, logged } = createChangeLog();
+    const bell = await startBell(redis.url, log);
+    const listener = await startListener(redis.url, ear.onRing, undefined, log);
     expect(await bell.check.check()).toBe("degraded");
     expect(await listener.check.check()).toBe("degraded");
     expect(await bell.waiting("fetch")).toBeNull();
     expect(await bell.publish("fetch", {})).toBe(false);
     await redis.start();
-    await ringUntilHeard(bell, ear, 15_000);
+    await logged("link.recovered", BELL, LISTENER);
+    await ring(bell, ear);
   });
 
   test("a ring while Redis is away is rung once when it is back", async () => {
@@ -232,10 +254,10 @@ describe("the bell", () => {
     const ear = createEar();
     const bell = await startBell(redis.url);
     await startListener(redis.url, ear.onRing);
-    await ringUntilHeard(bell, ear, 1_000);
+    await ring(bell, ear);
     await command(redis.url, ...(flush.split(" ") as [string, ...string[]]));
-    await ringUntilHeard(bell, ear, 5_000);
-    expect(await ringUntilHeard(bell, ear, 5_000)).toBeLessThan(1_000);
+    expect(await ring(bell, ear)).toBeLessThan(5_000);
+    expect(await ring(bell, ear)).toBeLessThan(1_000);
   });
 
   test("a silent connection is noticed by its canary and replaced", async () => {
@@ -244,14 +266,15 @@ describe("the bell", () => {
     await using proxy = await startTcpProxy({ target: redis.url });
     const ear = createEar();
     const bell = await startBell(redis.url);
-    const { changes, log } = createChangeLog();
-    await startListener(proxy.through(redis.url), ear.onRing, 200, log);
-    await ringUntilHeard(bell, ear, 1_000);
+    const heard = createChangeLog();
+    await startListener(proxy.through(redis.url), ear.onRing, 200, heard.log);
+    await ring(bell, ear);
     proxy.blackHole();
-    await expect.poll(() => changes, { timeout: 15_000 }).toContain("link.lost");
+    await heard.logged("link.lost", LISTENER);
     await proxy.restore();
-    await ringUntilHeard(bell, ear, 15_000);
-    expect(changes).toEqual(["link.probe_missed", "link.probe_missed", "link.lost", "link.recovered"]);
+    await heard.logged("link.recovered", LISTENER);
+    await ring(bell, ear);
+    expect(heard.changes).toEqual(["link.probe_missed", "link.probe_missed", "link.lost", "link.recovered"]);
   });
 
   // A connection that Redis serves and nobody reads looks healthy from both ends; only the unheard canary tells.
@@ -271,10 +294,10 @@ describe("the bell", () => {
         }
       })().catch(() => undefined);
     }
-    const { changes, log } = createChangeLog();
-    await startListener(redis.url, () => undefined, 50, log);
-    await expect.poll(() => changes, { timeout: 15_000 }).toContain("link.recovered");
-    expect(changes.slice(0, 3)).toEqual(["link.probe_missed", "link.probe_missed", "link.lost"]);
+    const heard = createChangeLog();
+    await startListener(redis.url, () => undefined, 50, heard.log);
+    await heard.logged("link.recovered", LISTENER);
+    expect(heard.changes.slice(0, 3)).toEqual(["link.probe_missed", "link.probe_missed", "link.lost"]);
   });
 
   test("listeners of one kind each hear a canary, so none is replaced in peace", async () => {
