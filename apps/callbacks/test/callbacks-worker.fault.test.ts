@@ -121,6 +121,29 @@ async function untilBlocked(): Promise<void> {
   }
 }
 
+test("C3 a first try whose bytes an outage kept from being stored is spent on nothing: its count goes back", async () => {
+  const path = rig.path();
+  const { name } = await rig.register(path, { attemptBudget: 1 });
+  const { eventId } = await rig.endJob(name);
+  const signals = createTestSignals();
+  // Reading the job of the claimed delivery waits for this lock, until its connection is ended as a shutdown ends it.
+  await rig.database.commands.begin(async (tx) => {
+    await tx`lock table jobs in access exclusive mode`;
+    await rig.startWorker({ signals });
+    await untilBlocked();
+    await tx`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'keble-worker-callbacks' and wait_event_type = 'Lock'`;
+    expect(await signals.reached("settling")).toMatchObject({ outcome: "UNSENT" });
+  });
+  expect(await signals.reached("settled")).toMatchObject({ verdict: "SETTLED", state: "PENDING" });
+  expect(await untilEvent(rig, eventId, isOver)).toMatchObject({
+    state: "DELIVERED",
+    deliveries: [{ attemptsUsed: 1, tries: [{ ordinal: 1, outcome: "SUCCEEDED" }] }],
+  });
+  expect(rig.received(path)).toHaveLength(1);
+});
+
 test("J2 an answer that came while Postgres was away is settled once it is back, without a second request", async () => {
   const path = rig.path();
   const { eventId, proxy, signals, settling } = await answeredBehindProxy(path);

@@ -1,7 +1,7 @@
-import { type Database, listJobsById } from "@keble-scraper/db";
+import { type Database, isDatabaseOutage, listJobsById } from "@keble-scraper/db";
 import { claimDeliveries, type DeliveryLease, storePayloads } from "@keble-scraper/db/commands/callbacks";
 import { buildPayload } from "./build-payload.ts";
-import type { ClaimedDelivery } from "./claimed-delivery.ts";
+import type { ClaimedDelivery, DeliveryBody } from "./claimed-delivery.ts";
 
 /** Claims deliveries for one process. */
 export type ClaimNextDeliveries = (
@@ -10,7 +10,8 @@ export type ClaimNextDeliveries = (
 
 /**
  * A process's claims, round the ring of endpoints: one starts behind the endpoint that the last one ended with. The bytes
- * of first tries are built and stored for the whole batch in two statements, which the runs of the batch wait for.
+ * of first tries are built and stored for the whole batch in two statements, which the runs of the batch wait for. What
+ * an outage keeps from being stored is UNAVAILABLE, and no fault of the deliveries.
  */
 export function createClaimNextDeliveries(options: {
   readonly database: Pick<Database, "commands" | "reads">;
@@ -46,10 +47,20 @@ export function createClaimNextDeliveries(options: {
     const stored = fresh.length === 0 ? Promise.resolve(new Map<string, string>()) : storeBodies(fresh);
     // Every run awaits it; a run that ends before must not make a rejection an unhandled one.
     stored.catch(() => undefined);
-    const leases = batch.leases.map((lease) => ({
-      ...lease,
-      body: async () => lease.payload ?? (await stored).get(lease.token) ?? null,
-    }));
-    return { leases, startedAtMs };
+    const bodyOf = async (lease: DeliveryLease): Promise<DeliveryBody> => {
+      try {
+        const bytes = lease.payload ?? (await stored).get(lease.token);
+        return bytes === undefined ? { kind: "LOST" } : { kind: "STORED", bytes };
+      } catch (error) {
+        if (isOutage(error)) return { kind: "UNAVAILABLE" };
+        throw error;
+      }
+    };
+    return { leases: batch.leases.map((lease) => ({ ...lease, body: () => bodyOf(lease) })), startedAtMs };
   };
+}
+
+/** What a read throws is wrapped, its own error being the cause. */
+function isOutage(error: unknown): boolean {
+  return isDatabaseOutage(error) || (error instanceof Error && isDatabaseOutage(error.cause));
 }

@@ -41,13 +41,15 @@ export async function runTry(delivery: ClaimedDelivery, control: RunControl, par
   }
   if (!vetCallbackUrl(delivery.url, parts.policy).ok) return forbidden(delivery);
   const body = await delivery.body();
-  if (body === null) return { kind: "ABANDONED" };
+  if (body.kind === "LOST") return { kind: "ABANDONED" };
   if (control.signal.aborted || !control.isTrusted()) return notSent(delivery, control);
+  // A database that is coming back is not asked by all at once.
+  if (body.kind === "UNAVAILABLE") return unsent(delivery, backoff(delivery, parts));
 
   const timestamp = Math.floor(delivery.claimedAtMs / 1_000);
-  const headers = signTry({ eventId: delivery.eventId, timestamp, body, secrets: opened });
+  const headers = signTry({ eventId: delivery.eventId, timestamp, body: body.bytes, secrets: opened });
   const { url, timeoutMs, callerId } = delivery;
-  const answer = await parts.transport.send({ url, body, headers, timeoutMs, callerId }, control);
+  const answer = await parts.transport.send({ url, body: body.bytes, headers, timeoutMs, callerId }, control);
   if (answer.ok) {
     const judged = judgeAnswer(answer.httpStatus, answer.retryAfterMs);
     return report(delivery, {
