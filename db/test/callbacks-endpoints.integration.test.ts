@@ -106,7 +106,8 @@ describe("patchEndpoint", () => {
   it("O5 changes nothing when its audit row can't be written", async () => {
     const { id } = await registerOne(database);
     const patch = { disabledReason: "CALLER" as const };
-    await expect(patchEndpoint(database.commands, own(id), patch, BY, NO_AUDIT)).rejects.toMatchObject({
+    const options = { retentionDays: NO_AUDIT };
+    await expect(patchEndpoint(database.commands, own(id), patch, BY, options)).rejects.toMatchObject({
       code: "22008",
     });
     expect(await findEndpoint(database.reads, id, null)).toMatchObject({ enabled: true });

@@ -6,7 +6,7 @@ import { managedCaller } from "../managed-caller.ts";
 
 /**
  * Changes an endpoint. A new URL is vetted as at its registration. Disabling ends what waits as dead letters; enabling
- * sends none of it again.
+ * sends none of it again: CONFLICT, to be repeated, while there is more of it than can be ended at once.
  */
 export const patchEndpoint = procedure
   .input(PatchEndpointCall)
