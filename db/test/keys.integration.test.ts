@@ -1,7 +1,13 @@
 import { createHash } from "node:crypto";
 import { ApiKey, CreatedApiKey } from "@keble-scraper/contract";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createApiKey, hashApiKey, type NewApiKey, revokeApiKey } from "../src/commands/keys/index.ts";
+import {
+  bootstrapOperatorKey,
+  createApiKey,
+  hashApiKey,
+  type NewApiKey,
+  revokeApiKey,
+} from "../src/commands/keys/index.ts";
 import { findApiKeyByHash, listApiKeys, parseCursor } from "../src/index.ts";
 import { openTestDatabase } from "./job-fixtures.ts";
 
@@ -54,6 +60,35 @@ describe("createApiKey", () => {
     const before = await listApiKeys(database.reads, { limit: 200, afterId: null });
     await expect(createApiKey(database.commands, SERVICE, BY, 2_000_000_000)).rejects.toMatchObject({ code: "22008" });
     expect(await listApiKeys(database.reads, { limit: 200, afterId: null })).toEqual(before);
+  });
+});
+
+describe("bootstrapOperatorKey", () => {
+  it("makes one key however many ask at once, audited, and names it to the others", async () => {
+    await using fresh = await openTestDatabase();
+    const asked = Array.from({ length: 8 }, (_, n) => bootstrapOperatorKey(fresh.commands, `first-${n}`, BY, 0.5));
+    const answers = await Promise.all(asked);
+    const made = answers.flatMap((answer) => (answer.state === "CREATED" ? [CreatedApiKey.parse(answer.key)] : []));
+    expect(made).toHaveLength(1);
+    expect(made[0]).toMatchObject({ kind: "OPERATOR", callerId: null, expiresAt: null });
+    const found = answers.flatMap((answer) => (answer.state === "IN_USE" ? [ApiKey.parse(answer.key).id] : []));
+    expect(found).toEqual(Array.from({ length: 7 }, () => made[0]?.id));
+    const rows = await fresh.commands<{ subject: string; hours: number }[]>`
+      select subject, round(extract(epoch from expires_at - occurred_at) / 3600)::int as hours from audit_events`;
+    expect([...rows]).toEqual([{ subject: `api-key:${made[0]?.id}`, hours: 12 }]);
+  });
+
+  it("passes over keys of services, and operators' that are revoked or have expired by the database's clock", async () => {
+    await using fresh = await openTestDatabase();
+    await createApiKey(fresh.commands, SERVICE, BY);
+    const expired = await createApiKey(fresh.commands, OPERATOR, BY);
+    const revoked = await createApiKey(fresh.commands, OPERATOR, BY);
+    expect(await bootstrapOperatorKey(fresh.commands, "first", BY)).toMatchObject({ state: "IN_USE" });
+    await revokeApiKey(fresh.commands, revoked.id, BY);
+    await fresh.commands`update api_keys set expires_at = clock_timestamp() + interval '1 min' where id = ${expired.id}`;
+    expect(await bootstrapOperatorKey(fresh.commands, "first", BY)).toMatchObject({ key: { id: expired.id } });
+    await fresh.commands`update api_keys set expires_at = clock_timestamp() where id = ${expired.id}`;
+    expect(await bootstrapOperatorKey(fresh.commands, "first", BY)).toMatchObject({ state: "CREATED" });
   });
 });
 

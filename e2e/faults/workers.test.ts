@@ -1,6 +1,15 @@
+import { createHash } from "node:crypto";
 import { createGate } from "@keble-scraper/testkit";
 import { expect, test } from "vitest";
-import { QUICK_RECOVERY, RECOVERED_WITHIN_MS, jobFor, ledger, openRig, registerEndpoint } from "../stack-fixtures.ts";
+import {
+  jobFor,
+  ledger,
+  openRig,
+  QUICK_RECOVERY,
+  RECOVERED_WITHIN_MS,
+  registerEndpoint,
+  type Rig,
+} from "../stack-fixtures.ts";
 
 test("J4 a worker killed in mid-body is LOST, its job SUCCEEDS elsewhere in time, and one callback tells it", async () => {
   await using rig = await openRig({ env: QUICK_RECOVERY, args: ["--fetch-workers=2"] });
@@ -33,30 +42,66 @@ test("J4 a worker killed in mid-body is LOST, its job SUCCEEDS elsewhere in time
   expect(ids.size).toBe(1);
 });
 
-test("J2 a worker stopped past its lease and resumed changes nothing, claimed again or not", async () => {
+test("J2 a worker stopped past its lease and resumed changes nothing, though the job was not claimed again", async () => {
   await using rig = await openRig({ env: QUICK_RECOVERY, args: ["--fetch-workers=1"] });
   const { api } = rig.stack;
-  const first = createGate();
+  const asked = createGate();
   const answers: (() => Promise<void>)[] = [];
   rig.origin.on("/page", async (reply) => {
-    answers.push(() => reply.send({ body: `answer ${answers.length}` }));
-    first.open();
+    answers.push(() => reply.send({ body: "late" }));
+    asked.open();
     await reply.closed;
   });
   const { id } = await api.submit(jobFor(rig, "/page", { limits: { attemptBudget: 1 } }));
-  await first.opened;
+  await asked.opened;
   rig.stack.kill("worker-fetch-1", "SIGSTOP");
   const job = await api.finished(id, 30_000);
   expect(job).toMatchObject({ status: "FAILED", failure: { code: "WORKER_LOST" } });
   await answers[0]?.();
   rig.stack.kill("worker-fetch-1", "SIGCONT");
-  // The same worker does new work after it, so what it wanted to write has had its chance.
-  rig.origin.on("/next", (reply) => reply.send({ body: "next" }));
-  const next = await api.submit(jobFor(rig, "/next"));
-  expect(await api.finished(next.id)).toMatchObject({ status: "SUCCEEDED" });
+  await untilWorkedAgain(rig);
   expect(await api.call("GET", `/v1/jobs/${id}`)).toMatchObject({ body: job });
   expect(await ledger(rig, id)).toMatchObject([{ outcome: "LOST" }]);
 });
+
+test("J2 a worker stopped past its lease and resumed changes nothing of what another worker does with the job", async () => {
+  await using rig = await openRig({ env: QUICK_RECOVERY, args: ["--fetch-workers=2"] });
+  const { api } = rig.stack;
+  const [first, second] = [createGate(), createGate()];
+  const answers: (() => Promise<void>)[] = [];
+  rig.origin.on("/page", async (reply) => {
+    const ordinal = answers.length + 1;
+    answers.push(() => reply.send({ body: `answer ${ordinal}` }));
+    (ordinal === 1 ? first : second).open();
+    await reply.closed;
+  });
+  // Only one worker is awake to take the job; the other one takes it over.
+  rig.stack.kill("worker-fetch-2", "SIGSTOP");
+  const { id } = await api.submit(jobFor(rig, "/page"));
+  await first.opened;
+  rig.stack.kill("worker-fetch-1", "SIGSTOP");
+  rig.stack.kill("worker-fetch-2", "SIGCONT");
+  await second.opened;
+  // The late worker gets its answer and wakes while the other one still runs the job.
+  await answers[0]?.();
+  rig.stack.kill("worker-fetch-1", "SIGCONT");
+  await untilWorkedAgain(rig);
+  expect(await api.call("GET", `/v1/jobs/${id}`)).toMatchObject({ body: { status: "RUNNING", result: null } });
+  await answers[1]?.();
+  const job = await api.finished(id);
+  expect(job).toMatchObject({ status: "SUCCEEDED", limits: { attemptsUsed: 2 } });
+  expect(job["result"]).toMatchObject({ sha256: createHash("sha256").update("answer 2").digest("hex") });
+  expect(await ledger(rig, id)).toMatchObject([{ outcome: "LOST" }, { outcome: "SUCCEEDED" }]);
+});
+
+/** New work is done after it, by every worker, so what a late one wanted to write has had its chance. */
+async function untilWorkedAgain(rig: Rig): Promise<void> {
+  rig.origin.on("/next", (reply) => reply.send({ body: "next" }));
+  for (let count = 0; count < 5; count += 1) {
+    const next = await rig.stack.api.submit(jobFor(rig, "/next"));
+    expect(await rig.stack.api.finished(next.id)).toMatchObject({ status: "SUCCEEDED" });
+  }
+}
 
 test("J4 a job that kills every worker that takes it ends FAILED on its own budget, and its 50 neighbours SUCCEED", async () => {
   await using rig = await openRig({ env: QUICK_RECOVERY, args: ["--fetch-workers=1"] });

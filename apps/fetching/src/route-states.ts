@@ -1,7 +1,4 @@
-import { ROUTES, type Route } from "@keble-scraper/contract";
-
-/** A way out and whether this deployment has it; `reason` says why not. */
-export type RouteState = { readonly route: Route; readonly available: boolean; readonly reason?: string };
+import { ROUTES, type RouteState } from "@keble-scraper/contract";
 
 /** The routes of this deployment. DIRECT needs no configuration. */
 export function listRouteStates(): RouteState[] {

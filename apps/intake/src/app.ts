@@ -1,5 +1,4 @@
-import { countQueuedJobs } from "@keble-scraper/db/commands/intake";
-import { createDatabase } from "@keble-scraper/db";
+import { countQueuedJobs, createDatabase } from "@keble-scraper/db";
 import type { FetchingRouter } from "@keble-scraper/fetching/router";
 import { allowedTargetsOf } from "@keble-scraper/egress";
 import {
@@ -7,6 +6,7 @@ import {
   HINT_CHANNELS,
   createBell,
   createContainer,
+  createEndedAnnouncer,
   createHints,
   createInternalClient,
   createInternalServer,
@@ -60,8 +60,8 @@ export function createIntake(settings: IntakeSettings): Container {
     bodyBytesMax: settings.fetching.bodyBytesMax,
     jobRetentionMs: settings.retention.jobMs,
     ring: (payload) => bell.ring(payload.transport === "RENDER" ? "render" : "fetch", payload),
-    ringCallbacks: (eventId) => bell.ring("callbacks", { eventId }),
-    publish: (channel, ids) => hints.publish(channel, ids),
+    announceEnded: createEndedAnnouncer({ hints, bell }),
+    announceCancelled: (ids) => hints.publish(HINT_CHANNELS.jobsCancelled, ids),
   };
   const checks = [database, bell.check];
   const server = createInternalServer({

@@ -1,6 +1,6 @@
 import type { Database } from "@keble-scraper/db";
 import type { AllowedTargets } from "@keble-scraper/egress";
-import type { HINT_CHANNELS } from "@keble-scraper/service";
+import type { EndedAnnouncer } from "@keble-scraper/service";
 import type { JobWaits } from "./job-waits.ts";
 import type { QueueMeter } from "./queue-meter.ts";
 import type { RouteCatalogue } from "./route-catalogue.ts";
@@ -16,6 +16,8 @@ export type IntakeContext = {
   readonly bodyBytesMax: number;
   readonly jobRetentionMs: number;
   ring(payload: { readonly transport: string; readonly jobId: string }): void;
-  publish(channel: (typeof HINT_CHANNELS)[keyof typeof HINT_CHANNELS], ids: readonly string[]): void;
-  ringCallbacks(eventId: string): void;
+  /** Tells of jobs that ended, after the commit. */
+  readonly announceEnded: EndedAnnouncer;
+  /** Tells workers to let go of these jobs. */
+  announceCancelled(ids: readonly string[]): void;
 };

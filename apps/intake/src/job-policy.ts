@@ -3,13 +3,13 @@ import {
   type ErrorDetail,
   ROUTE_TRANSPORTS,
   type Result,
+  type RouteState,
   type SubmitJob,
   failed,
   localFailure,
   ok,
 } from "@keble-scraper/contract";
 import { type AllowedTargets, vetUrl } from "@keble-scraper/egress";
-import type { RouteState } from "./route-catalogue.ts";
 
 type Policy = {
   readonly routes: readonly RouteState[];

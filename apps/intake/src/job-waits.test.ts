@@ -74,3 +74,15 @@ test("a caller that goes away ends the wait", async () => {
 test("a job that nobody has ends the wait", async () => {
   expect(await createJobWaits().until(() => Promise.resolve(null), "a", 60_000, never)).toBeNull();
 });
+
+test("a release ends every wait, and those that come after it, with the job as it is", async () => {
+  const waits = createJobWaits();
+  const job = jobThat(() => "RUNNING");
+  const waiting = ["a", "a", "b"].map((id) => waits.until(job.read, id, 60_000, never));
+  await vi.advanceTimersByTimeAsync(10);
+  waits.releaseAll();
+  waiting.push(waits.until(job.read, "c", 60_000, never));
+  await vi.advanceTimersByTimeAsync(0);
+  expect(vi.getTimerCount()).toBe(0);
+  for (const answer of await Promise.all(waiting)) expect(answer).toMatchObject({ status: "RUNNING" });
+});

@@ -1,7 +1,4 @@
-import type { Route } from "@keble-scraper/contract";
-
-/** A way out and whether this deployment has it; `reason` says why not. */
-export type RouteState = { readonly route: Route; readonly available: boolean; readonly reason?: string };
+import type { RouteState } from "@keble-scraper/contract";
 
 /** What intake knows of the routes. */
 export type RouteCatalogue = { list(): Promise<readonly RouteState[]> };

@@ -38,6 +38,8 @@ export async function submitJobs(
   const judged = submissions.map((submission) => judge(submission, { ...context, routes }));
   const jobs = judged.flatMap((result) => (result.ok ? [result.value] : []));
   const verdicts = jobs.length === 0 ? [] : await store(context, callerId, jobs);
+  // Right after the commit: nothing that fails below may cost a batch its bell.
+  ringOnce(context, jobs, verdicts);
   const replayed = new Map(
     (await listJobsById(context.database.reads, idsOf(verdicts, "REPLAYED"))).map((job) => [job.id, job]),
   );
@@ -49,7 +51,6 @@ export async function submitJobs(
     if (verdict === undefined) throw new Error("a job got no verdict");
     return toAnswer(callerId, result.value, verdict, replayed);
   });
-  ringOnce(context, jobs, verdicts);
   return answers;
 }
 

@@ -10,6 +10,7 @@ export * from "./failure.ts";
 export * from "./id.ts";
 export * from "./internal/artifacts-calls.ts";
 export * from "./internal/callbacks-calls.ts";
+export * from "./internal/fetching-calls.ts";
 export * from "./internal/intake-calls.ts";
 export * from "./internal/result-of.ts";
 export * from "./job-answers.ts";

@@ -4,6 +4,7 @@ export { type ClaimLoop, type ClaimLoopOptions, createClaimLoop } from "./claim-
 export { type Clock, SYSTEM_CLOCK } from "./clock.ts";
 export type { Component } from "./component.ts";
 export { type Container, createContainer } from "./container.ts";
+export { createEndedAnnouncer, type EndedAnnouncer } from "./ended-announcer.ts";
 export { HINT_CHANNELS } from "./hint-channels.ts";
 export { type HealthCheck, type HealthReport, type HealthState, runHealthChecks } from "./health.ts";
 export {
@@ -16,10 +17,18 @@ export { createInternalServer, type InternalServer } from "./internal-server.ts"
 export { type CallContext, createProcedures, DEADLINE_HEADER, REQUEST_ID_HEADER } from "./internal-trpc.ts";
 export type { AbortReason, Lease, RunControl } from "./lease-keeper.ts";
 export { createLogger, flushLogger, type Logger } from "./logger.ts";
+export { closeServer, listenAt } from "./http-listener.ts";
 export { createHints, type Hints } from "./hints.ts";
 export { PROCESS_KINDS, type ProcessKind } from "./setting.ts";
 export type { HostPort } from "./setting-parsers.ts";
-export { type Environment, ENVIRONMENTS, type LogLevel, SETTINGS, type SettingName } from "./setting-table.ts";
+export {
+  type Environment,
+  ENVIRONMENTS,
+  FETCH_SLOTS_MAX,
+  type LogLevel,
+  SETTINGS,
+  type SettingName,
+} from "./setting-table.ts";
 export type { SettingsFault } from "./setting-values.ts";
 export { renderSettingsPage } from "./settings-page.ts";
 export {

@@ -1,8 +1,7 @@
 import { createSpool, createStore } from "@keble-scraper/artifact-store";
-import { createDatabase, listAvailableBlobs, isDatabaseOutage } from "@keble-scraper/db";
+import { createDatabase, isDatabaseOutage, listAvailableBlobs, listHeldTokens } from "@keble-scraper/db";
 import {
   type AttemptReport,
-  listHeldTokens,
   releaseJobs,
   renewLeases,
   type SettleVerdict,
@@ -21,6 +20,7 @@ import {
   createBellListener,
   createClaimLoop,
   createContainer,
+  createEndedAnnouncer,
   createHints,
   createLogger,
   createSettleLane,
@@ -33,7 +33,6 @@ import { createClaimNextJobs } from "./claim-next-jobs.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
 import { createIdSource } from "./create-id-source.ts";
 import { decideNext } from "./decide-next.ts";
-import { createEndedAnnouncer } from "./ended-announcer.ts";
 import { finishAttempt } from "./finish-attempt.ts";
 import { runAttempt } from "./run-attempt.ts";
 import { createStoreBody } from "./store-body.ts";
@@ -111,10 +110,7 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
     lane,
     storeBody,
     release: (job: ClaimedJob, dueInMs: number) => releaseJobs(sql, [{ ...job, dueInMs }], settleOptions),
-    onEnded: createEndedAnnouncer({
-      publish: (ids) => hints.publish(HINT_CHANNELS.jobsEnded, ids),
-      ringCallbacks: (eventId) => bell.ring("callbacks", { eventId }),
-    }),
+    onEnded: createEndedAnnouncer({ hints, bell }),
     signals,
     logger,
   };

@@ -1,7 +1,6 @@
 import { CancelJobCall, JobAnswer, failed, localFailure, ok } from "@keble-scraper/contract";
 import { findJob } from "@keble-scraper/db";
 import { cancelJob as storeCancel } from "@keble-scraper/db/commands/intake";
-import { HINT_CHANNELS } from "@keble-scraper/service";
 import { procedure } from "../procedure.ts";
 
 /** Cancels a job at once; a terminal job comes back unchanged. Its worker is told by a lossy hint. */
@@ -13,9 +12,8 @@ export const cancelJob = procedure
     const target = { id: input.id, callerId };
     const ended = await storeCancel(ctx.database.commands, target, { jobRetentionMs: ctx.jobRetentionMs });
     if (ended !== null) {
-      ctx.publish(HINT_CHANNELS.jobsCancelled, [ended.id]);
-      ctx.publish(HINT_CHANNELS.jobsEnded, [ended.id]);
-      if (ended.eventId !== null && ended.eventState === "PENDING") ctx.ringCallbacks(ended.eventId);
+      ctx.announceCancelled([ended.id]);
+      ctx.announceEnded([ended]);
     }
     const job = await findJob(ctx.database.reads, input.id, callerId);
     return job === null ? failed(localFailure("NOT_FOUND")) : ok(job);

@@ -1,7 +1,14 @@
-import { type Database, type EndedJob, findNextDeadlineMs, listDueJobs } from "@keble-scraper/db";
+import { type Database, findNextDeadlineMs, listDueJobs } from "@keble-scraper/db";
 import { closeStrandedDeliveries, recoverDeliveries } from "@keble-scraper/db/commands/callbacks";
 import { expireJobs, recoverLeases } from "@keble-scraper/db/commands/fetching";
-import { type Bell, type Clock, HINT_CHANNELS, type Hints, type Logger, type Signals } from "@keble-scraper/service";
+import {
+  type Bell,
+  type Clock,
+  createEndedAnnouncer,
+  type Hints,
+  type Logger,
+  type Signals,
+} from "@keble-scraper/service";
 import { createRepeater, type Repeater } from "../repeater.ts";
 import type { RetentionSettings } from "../settings.ts";
 import { deadlineDelayMs } from "./deadline-delay.ts";
@@ -34,25 +41,12 @@ export function createMaintenance(parts: MaintenanceParts): { readonly ticks: Re
   const sql = parts.database.commands;
   const jobRetentionMs = settings.retention.jobMs;
 
+  const announce = createEndedAnnouncer(parts);
+
   async function expireBatch(limit: number): Promise<number> {
     const ended = await expireJobs(sql, { limit, abortGraceMs, jobRetentionMs });
     announce(ended);
     return ended.length;
-  }
-
-  /** After the commit: waiting readers, and the delivery worker for the events that were made. */
-  function announce(ended: readonly EndedJob[]): void {
-    if (ended.length === 0) {
-      return;
-    }
-    parts.hints.publish(
-      HINT_CHANNELS.jobsEnded,
-      ended.map((job) => job.id),
-    );
-    const eventId = ended.find((job) => job.eventState === "PENDING")?.eventId;
-    if (eventId !== undefined && eventId !== null) {
-      parts.bell.ring("callbacks", { eventId });
-    }
   }
 
   const steps: readonly Step[] = [

@@ -1,4 +1,5 @@
 import type { Sql, Tx } from "../../database.ts";
+import { countQueuedJobs } from "../../queries/count-queued-jobs.ts";
 import { toStorableJson } from "../../to-storable-text.ts";
 
 /** A job as it is stored at submit. `deadlineSeconds` counts from the database's clock. */
@@ -63,15 +64,6 @@ export async function submitJobs(sql: Sql, submit: Submit): Promise<SubmitVerdic
     if (fresh > 0 && queued + fresh > max) return submit.jobs.map(() => ({ kind: "QUEUE_FULL" as const }));
     return insertJobs(tx, submit);
   });
-}
-
-/** How many jobs of a caller wait, counted up to `upTo`. */
-export async function countQueuedJobs(sql: Tx, callerId: string, upTo: number): Promise<number> {
-  const [row] = await sql<{ count: number }[]>`
-    select count(*)::int as count from (
-      select 1 from jobs where caller_id = ${callerId} and finished_at is null and status = 'QUEUED' limit ${upTo}
-    ) waiting`;
-  return row?.count ?? 0;
 }
 
 type InsertedRow = { endpoint_found: boolean } & (
