@@ -55,6 +55,7 @@ export function createArtifacts(settings: ArtifactsSettings, overrides: Artifact
     store,
     signDownload: (request) => downloads.sign(request),
     downloadUrlMs: settings.artifacts.downloadUrlMs,
+    auditDays: settings.retention.auditDays,
     clock,
   };
   const server = createInternalServer({

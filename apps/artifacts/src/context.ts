@@ -21,6 +21,8 @@ export type ArtifactsContext = {
   readonly store: Pick<BinaryStore, "head">;
   readonly signDownload: SignDownload;
   readonly downloadUrlMs: number;
+  /** How long the audit row of a download is kept. */
+  readonly auditDays: number;
   readonly clock: Clock;
 };
 

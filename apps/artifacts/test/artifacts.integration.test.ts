@@ -38,6 +38,7 @@ beforeAll(async () => {
     SCRAPER_LOCAL_ARTIFACT_DIRECTORY: join(directory, "store"),
     SCRAPER_LOCAL_ARTIFACT_BASE_URL: "http://127.0.0.1:0",
     SCRAPER_DOWNLOAD_URL_SECONDS: "60",
+    SCRAPER_AUDIT_RETENTION_DAYS: "1.5",
   });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.faults));
   settings = parsed.value;
@@ -114,6 +115,15 @@ async function auditOf(artifactId: string): Promise<AuditRow[]> {
 async function download(principal: Principal, artifactId: string, requestId = uuidv7()) {
   return calls.client.createDownload.mutate({ principal, artifactId, requestId, purpose: "ARTIFACT_DOWNLOAD" });
 }
+
+test("the audit row of a download is kept for as long as the settings say", async () => {
+  const { id } = await storeArtifact("shop", Buffer.from("kept"));
+  await download(service("shop"), id);
+  const rows = await database.commands<{ hours: number }[]>`
+    select round(extract(epoch from expires_at - occurred_at) / 3600)::int as hours
+    from audit_events where subject = ${`artifact:${id}`}`;
+  expect([...rows]).toEqual([{ hours: 36 }]);
+});
 
 async function fetched(url: string) {
   const { origin, pathname, search } = new URL(url);

@@ -3,6 +3,7 @@ import { createTestDatabase, type TestDatabase } from "@keble-scraper/testkit";
 import { CommanderError } from "commander";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CliContext } from "../src/cli-context.ts";
+import { withDatabase } from "../src/commands/keys.ts";
 import { createProgram } from "../src/program.ts";
 
 let database: TestDatabase;
@@ -78,6 +79,31 @@ describe("keble-scraper keys", () => {
     await expect(run(["keys", "revoke", "00000000-0000-7000-8000-000000000000"])).rejects.toMatchObject({
       reason: "USAGE",
     });
+  });
+});
+
+describe("the audit of keble-scraper keys", () => {
+  it("is kept for as long as the settings say", async () => {
+    await using fresh = await createTestDatabase({ migrate });
+    const env = {
+      SCRAPER_DATABASE_URL: fresh.url,
+      SCRAPER_MIGRATION_DATABASE_URL: fresh.migrationUrl,
+      SCRAPER_AUDIT_RETENTION_DAYS: "1.5",
+    };
+    await run(["keys", "bootstrap"], env);
+    const { id } = JSON.parse(await run(["keys", "create", "--name", "second"], env)) as { id: string };
+    await run(["keys", "revoke", id], env);
+    const rows = await withDatabase(
+      fresh.url,
+      ({ commands }) => commands<{ action: string; hours: number }[]>`
+        select action, round(extract(epoch from expires_at - occurred_at) / 3600)::int as hours
+        from audit_events order by id`,
+    );
+    expect([...rows]).toEqual([
+      { action: "api-key.created", hours: 36 },
+      { action: "api-key.created", hours: 36 },
+      { action: "api-key.revoked", hours: 36 },
+    ]);
   });
 });
 

@@ -45,7 +45,7 @@ export function createGateway(
   const checks = createChecks(settings.internal, database);
   const app = createHttpApp({
     services,
-    keys: createKeyStore(database, () => clock.monotonicMs()),
+    keys: createKeyStore(database, { now: () => clock.monotonicMs(), auditDays: settings.retention.auditDays }),
     clock,
     logger,
     readiness: createReadiness(checks, clock),
@@ -56,6 +56,7 @@ export function createGateway(
     fetch: app.fetch,
     stopping: () => {
       isStopping = true;
+      services.endWaits();
     },
     logger,
   });

@@ -78,13 +78,15 @@ export type CallbacksCalls = {
 export type Services = {
   readonly intake: IntakeCalls;
   /**
-   * Asks intake for something that may wait. A wait has connections of its own, so that it holds up no call that does
-   * not wait; when all of them are taken, intake is asked without waiting.
+   * Asks intake for a job, as soon as it is terminal or as it is when the wait is over. A wait has connections of its own,
+   * so that it holds up no call that does not wait; when all of them are taken, and after `endWaits`, intake is asked
+   * without waiting.
    */
-  readonly askWaiting: <T>(
+  readonly awaitJob: (
+    job: Pick<GetJobCall, "principal" | "id">,
     waitSeconds: number | undefined,
-    ask: (intake: IntakeCalls, waitSeconds: number | undefined) => Promise<T>,
-  ) => Promise<T>;
+    options: (waitSeconds?: number) => CallOptions,
+  ) => Promise<JobAnswer>;
   readonly artifacts: ArtifactsCalls;
   readonly callbacks: CallbacksCalls;
 };
@@ -95,8 +97,15 @@ const CALL_MS_MAX = 65_000;
 const WAITING_CLIENTS = 8;
 const WAITS_MAX = WAITING_CLIENTS * 60;
 
+/** The services, opened. */
+export type OpenServices = Services & {
+  /** Ends all waits: each asks for its job's current state and answers with it. */
+  endWaits(): void;
+  close(): Promise<void>;
+};
+
 /** Clients of the services behind the gateway. Nothing is connected before the first call. */
-export function openServices(settings: GatewaySettings["internal"]): Services & { close(): Promise<void> } {
+export function openServices(settings: GatewaySettings["internal"]): OpenServices {
   const open = <R extends AnyRouter>(part: "intake" | "artifacts" | "callbacks") =>
     createInternalClient<R>({
       url: settings.urls[part],
@@ -109,20 +118,34 @@ export function openServices(settings: GatewaySettings["internal"]): Services & 
   const callbacks = open<CallbacksRouter>("callbacks");
   const waiting = Array.from({ length: WAITING_CLIENTS }, () => open<IntakeRouter>("intake"));
   const waits = waiting.map(() => 0);
+  const ends = new Set<AbortController>();
+  let isEnding = false;
   return {
     intake: intake.client,
-    async askWaiting(waitSeconds, ask) {
+    async awaitJob(job, waitSeconds, options) {
       const least = waits.indexOf(Math.min(...waits));
       const client = waiting[least]?.client;
-      if (waitSeconds === undefined || client === undefined || sum(waits) >= WAITS_MAX) {
-        return ask(intake.client, undefined);
+      if (waitSeconds === undefined || client === undefined || isEnding || sum(waits) >= WAITS_MAX) {
+        return intake.client.getJob.query(job, options());
       }
+      const end = new AbortController();
+      ends.add(end);
       waits[least] = (waits[least] ?? 0) + 1;
       try {
-        return await ask(client, waitSeconds);
+        const { context, signal } = options(waitSeconds);
+        const either = signal === undefined ? end.signal : AbortSignal.any([signal, end.signal]);
+        return await client.getJob.query({ ...job, waitSeconds }, { context, signal: either });
+      } catch (error) {
+        if (!end.signal.aborted) throw error;
+        return await intake.client.getJob.query(job, options());
       } finally {
         waits[least] = (waits[least] ?? 1) - 1;
+        ends.delete(end);
       }
+    },
+    endWaits() {
+      isEnding = true;
+      for (const end of ends) end.abort();
     },
     artifacts: artifacts.client,
     callbacks: callbacks.client,

@@ -336,6 +336,20 @@ describe("the log", () => {
     expect(open.log()).not.toContain("hidden.example");
     expect(open.log()).not.toContain(open.serviceKey.secret);
   });
+
+  it.each([
+    ["submitJob", "submitJob"],
+    ["constructor", "unknown"],
+    ["getJob,listJobs", "unknown"],
+    ["told-by-a-stranger", "unknown"],
+  ])("names a call of the typed face when it is one of ours: %s", async (name, operation) => {
+    const id = `typed-${name.replaceAll(/[^a-z]/giu, "")}`;
+    await open.send("POST", `/trpc/${name}`, { body: good, headers: { "x-request-id": id } });
+    const lines = open.log().split("\n");
+    const line = lines.find((one) => one.includes(`"${id}"`) && one.includes("request.answered"));
+    expect(JSON.parse(line ?? "")).toMatchObject({ operation });
+    expect(open.log()).not.toContain("told-by");
+  });
 });
 
 /** Sends bytes as they are and reads all that comes back. */

@@ -42,7 +42,24 @@ describe("POST /v1/jobs", () => {
     expect(answer.status).toBe(200);
     expect(answer.headers.get("idempotent-replay")).toBe("true");
     expect(answer.headers.get("preference-applied")).toBe("wait=7");
-    expect(lastInput()).toEqual({ principal: principal(), body: good, idempotencyKey: "k~1", waitSeconds: 7 });
+    expect(lastInput()).toEqual({ principal: principal(), body: good, idempotencyKey: "k~1" });
+  });
+
+  it("with a wait, answers the job that was accepted as soon as it ends, or as it was when nobody can tell", async () => {
+    open.services.on("submitJob", () => ok({ job: QUEUED, replay: true }));
+    open.services.on("getJob", () => ok(DONE));
+    const submit = () => open.send("POST", "/v1/jobs", { body: good, headers: { prefer: "wait=7" } });
+    const ended = await submit();
+    expect(ended.status).toBe(200);
+    expect(ended.body).toEqual(DONE);
+    expect(ended.headers.get("idempotent-replay")).toBe("true");
+    expect(lastInput()).toEqual({ principal: principal(), id: ID, waitSeconds: 7 });
+    open.services.on("getJob", () => {
+      throw new Error("a fault of intake's");
+    });
+    const unknown = await submit();
+    expect(unknown.status).toBe(202);
+    expect(unknown.body).toEqual(QUEUED);
   });
 
   it.each(["", "a b", "x".repeat(256), "é"])("refuses the idempotency key %j: 400", async (key) => {
@@ -53,8 +70,9 @@ describe("POST /v1/jobs", () => {
   });
 
   it("takes a key of 255 characters", async () => {
+    open.services.on("submitJob", () => ok({ job: QUEUED, replay: false }));
     const headers = { "idempotency-key": "x".repeat(255) };
-    expect((await open.send("POST", "/v1/jobs", { body: good, headers })).status).toBe(200);
+    expect((await open.send("POST", "/v1/jobs", { body: good, headers })).status).toBe(202);
   });
 
   it.each(["idempotencyKey", "waitSeconds", "id"])("refuses %s in a body: it is a header's to say", async (field) => {
@@ -68,7 +86,10 @@ describe("POST /v1/jobs", () => {
     const body = { ...good, idempotencyKey: "k", waitSeconds: 3 };
     const answer = await open.send("POST", "/trpc/submitJob", { body });
     expect(answer.body).toEqual({ result: { data: { job: QUEUED, replay: false } } });
-    expect(lastInput()).toEqual({ principal: principal(), body: good, idempotencyKey: "k", waitSeconds: 3 });
+    expect(open.services.calls.map(({ input }) => input)).toEqual([
+      { principal: principal(), body: good, idempotencyKey: "k" },
+      { principal: principal(), id: ID, waitSeconds: 3 },
+    ]);
   });
 });
 
@@ -314,5 +335,29 @@ describe("a caller who leaves", () => {
     expect((await open.send("GET", `/v1/jobs/${ID}`)).status).toBe(200);
     leaving.abort();
     await Promise.all(waits);
+  });
+
+  // The stop has the whole grace: a wait that went on would hold it for a minute, or be cut without an answer.
+  it.each([
+    ["GET", `/v1/jobs/${ID}`, 200],
+    ["POST", "/v1/jobs", 202],
+  ])("of a %s is answered with the job's current state when the gateway stops", async (method, path, status) => {
+    await using alone = await openGateway();
+    let begun: () => void = () => undefined;
+    const waiting = new Promise<void>((resolve) => (begun = resolve));
+    alone.services.on("submitJob", () => ok({ job: QUEUED, replay: false }));
+    alone.services.on("getJob", async (input, { signal }) => {
+      if (input["waitSeconds"] === undefined) {
+        return ok({ ...QUEUED, status: "RUNNING" });
+      }
+      begun();
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      return ok(QUEUED);
+    });
+    const options = { headers: { prefer: "wait=60" }, ...(method === "POST" ? { body: good } : {}) };
+    const answer = alone.send(method, path, options);
+    await waiting;
+    await alone.gateway.stop(60_000);
+    expect(await answer).toMatchObject({ status, body: { status: "RUNNING" } });
   });
 });

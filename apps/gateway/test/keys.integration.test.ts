@@ -50,6 +50,22 @@ describe("API keys", () => {
     expect(open.log()).not.toContain(secret);
   });
 
+  it("have audit rows that are kept for as long as the settings say", async () => {
+    const key = open.operatorKey.secret;
+    const body = { name: "audited", kind: "SERVICE", callerId: "acme", scopes: ["jobs:read"] };
+    const id = (await open.send("POST", "/v1/api-keys", { key, body })).body["id"] as string;
+    await open.send("DELETE", `/v1/api-keys/${id}`, { key });
+    const rows = await open.elsewhere(
+      (sql) => sql<{ action: string; hours: number }[]>`
+        select action, round(extract(epoch from expires_at - occurred_at) / 3600)::int as hours
+        from audit_events where subject = ${`api-key:${id}`} order by id`,
+    );
+    expect([...rows]).toEqual([
+      { action: "api-key.created", hours: 36 },
+      { action: "api-key.revoked", hours: 36 },
+    ]);
+  });
+
   it("are no service's to make, list or revoke: 403", async () => {
     expect((await open.send("POST", "/v1/api-keys", { body: {} })).status).toBe(403);
     expect((await open.send("GET", "/v1/api-keys")).status).toBe(403);

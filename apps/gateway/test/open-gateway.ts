@@ -47,6 +47,7 @@ export async function openGateway(options: { readonly viaProxy?: boolean } = {})
     SCRAPER_REDIS_URL: "redis://127.0.0.1:1",
     SCRAPER_SERVICE_TOKEN: SERVICE_TOKEN,
     SCRAPER_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+    SCRAPER_AUDIT_RETENTION_DAYS: "1.5",
     SCRAPER_INTAKE_URL: services.urls.intake,
     SCRAPER_ARTIFACTS_URL: services.urls.artifacts,
     SCRAPER_CALLBACKS_URL: services.urls.callbacks,

@@ -10,6 +10,7 @@ import { SYSTEM_CLOCK } from "./clock.ts";
 import type { Component } from "./component.ts";
 import { createDeadline } from "./deadline.ts";
 import { type HealthCheck, runHealthChecks } from "./health.ts";
+import { closeServer, listenAt } from "./http-listener.ts";
 import { type CallContext, DEADLINE_HEADER, REQUEST_ID_HEADER } from "./internal-trpc.ts";
 import type { Logger } from "./logger.ts";
 
@@ -121,36 +122,16 @@ export function createInternalServer<C extends object>(options: {
       const created = createAdaptorServer({ fetch: app.fetch }) as Server;
       created.keepAliveTimeout = KEEP_ALIVE_MS;
       created.headersTimeout = KEEP_ALIVE_MS + 1_000;
-      await listen(created, options.port, host);
+      await listenAt(created, { host, port: options.port });
       server = created;
       logger.info({ server: name, port: address().port }, "server.started");
     },
     stop(deadline) {
       isStopping = true;
-      stopping ??= server ? close(server, deadline) : Promise.resolve();
+      stopping ??= server ? closeServer(server, deadline) : Promise.resolve();
       return stopping;
     },
   };
-}
-
-async function listen(server: Server, port: number, host: string): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ port, host }, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
-}
-
-async function close(server: Server, deadline: number): Promise<void> {
-  const closed = new Promise<void>((resolve) => {
-    server.close(() => resolve());
-  });
-  server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), Math.max(0, deadline - performance.now()));
-  await closed;
-  clearTimeout(timer);
 }
 
 function readRemainingMs(header: string | undefined): number | undefined {

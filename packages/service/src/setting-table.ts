@@ -5,6 +5,9 @@ import { lineParser, parseHostPorts, parsePath, parseSecretKey, tokenParser, url
 export const ENVIRONMENTS = ["development", "test", "staging", "production"] as const;
 export type Environment = (typeof ENVIRONMENTS)[number];
 
+/** The most jobs that one fetch worker runs at once. */
+export const FETCH_SLOTS_MAX = 1_000;
+
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -205,7 +208,7 @@ export const SETTINGS = {
 
   SCRAPER_FETCH_SLOTS: count({
     default: 100,
-    max: 1_000,
+    max: FETCH_SLOTS_MAX,
     unit: "jobs",
     help: "How many jobs one fetch worker runs at once.",
     readBy: ["worker-fetch"],
@@ -247,9 +250,10 @@ export const SETTINGS = {
   }),
   SCRAPER_BODY_BYTES_MAX: count({
     default: 104_857_600,
+    min: 10_485_760,
     max: 2_147_483_647,
     unit: "bytes",
-    help: "The most that a job may ask for in `limits.maxBodyBytes`, decoded.",
+    help: "The most that a job may ask for in `limits.maxBodyBytes`, decoded. No less than what a job that names none asks for, or every such job would be refused.",
     readBy: ["intake", "worker-fetch"],
   }),
   SCRAPER_USER_AGENT: text({
@@ -382,6 +386,11 @@ export const SETTINGS = {
     default: 90,
     help: "How long an ended job holds its bytes, unless it is purged first.",
     readBy: ["fetching", "worker-fetch", "worker-maintenance"],
+  }),
+  SCRAPER_AUDIT_RETENTION_DAYS: days({
+    default: 400,
+    help: "How long an audit row is kept from the moment it is written; `keys` reads it too.",
+    readBy: ["gateway", "artifacts"],
   }),
 } as const;
 

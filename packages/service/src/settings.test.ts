@@ -53,7 +53,12 @@ describe("defaults", () => {
       retryCeilingMs: 36_000_000,
       attemptBudget: 10,
     });
-    expect(retention).toEqual({ jobMs: 90 * 86_400_000, eventMs: 30 * 86_400_000, artifactMs: 90 * 86_400_000 });
+    expect(retention).toEqual({
+      jobMs: 90 * 86_400_000,
+      eventMs: 30 * 86_400_000,
+      artifactMs: 90 * 86_400_000,
+      auditDays: 400,
+    });
     expect(callers).toEqual({ queuedMax: 100_000, runningMax: null });
   });
 
@@ -130,6 +135,10 @@ describe("faults", () => {
   test("a count admits no fraction, a duration in seconds does", () => {
     expect(faultyNames({ SCRAPER_FETCH_SLOTS: "1.5" })).toEqual(["SCRAPER_FETCH_SLOTS"]);
     expect(parse({ SCRAPER_POLL_INTERVAL_SECONDS: "0.25" }).timings.pollMs).toBe(250);
+  });
+
+  test("audit rows are kept for as many days as a setting says, fractions included", () => {
+    expect(parse({ SCRAPER_AUDIT_RETENTION_DAYS: "0.5" }).retention.auditDays).toBe(0.5);
   });
 
   test.each([

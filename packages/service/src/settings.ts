@@ -67,7 +67,13 @@ export type Settings = {
     readonly store: { readonly kind: "LOCAL"; readonly directory: string; readonly baseUrl: string };
     readonly downloadUrlMs: number;
   };
-  readonly retention: { readonly jobMs: number; readonly eventMs: number; readonly artifactMs: number };
+  readonly retention: {
+    readonly jobMs: number;
+    readonly eventMs: number;
+    readonly artifactMs: number;
+    /** Days, fractions included: audit rows are written with it as it is. */
+    readonly auditDays: number;
+  };
 };
 
 /** What `parseSettings` answers: all settings, or every fault at once. */

@@ -82,6 +82,7 @@ export function toSettings(v: SettingValues): Settings {
       jobMs: Math.round(v.SCRAPER_JOB_RETENTION_DAYS * DAY_MS),
       eventMs: Math.round(v.SCRAPER_EVENT_RETENTION_DAYS * DAY_MS),
       artifactMs: Math.round(v.SCRAPER_ARTIFACT_RETENTION_DAYS * DAY_MS),
+      auditDays: v.SCRAPER_AUDIT_RETENTION_DAYS,
     },
   };
 }

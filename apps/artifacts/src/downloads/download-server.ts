@@ -6,7 +6,7 @@ import {
   signDownloadUrl,
   StoreUnavailable,
 } from "@keble-scraper/artifact-store";
-import type { Clock, Component, Logger } from "@keble-scraper/service";
+import { type Clock, closeServer, type Component, listenAt, type Logger } from "@keble-scraper/service";
 import { v7 as uuidv7 } from "uuid";
 import type { DownloadRequest } from "../context.ts";
 import { SAFETY_HEADERS } from "./download-headers.ts";
@@ -86,13 +86,7 @@ export function createDownloadServer(options: {
       created.maxConnections = CONNECTIONS_MAX;
       created.setTimeout(SOCKET_IDLE_MS);
       const port = base.port === "" ? 80 : Number(base.port);
-      await new Promise<void>((resolve, reject) => {
-        created.once("error", reject);
-        created.listen({ port, host: base.hostname.replace(/^\[|\]$/g, "") }, () => {
-          created.off("error", reject);
-          resolve();
-        });
-      });
+      await listenAt(created, { host: base.hostname.replace(/^\[|\]$/g, ""), port });
       server = created;
     },
     stop(deadline) {
@@ -104,21 +98,4 @@ export function createDownloadServer(options: {
 
 function toDownloadPath(key: BinaryKey): string {
   return `/${formatBinaryKey(key)}`;
-}
-
-async function closeServer(server: Server, deadline: number): Promise<void> {
-  const closed = new Promise<void>((resolve) => {
-    server.close(() => {
-      resolve();
-    });
-  });
-  server.closeIdleConnections();
-  const timer = setTimeout(
-    () => {
-      server.closeAllConnections();
-    },
-    Math.max(0, deadline - performance.now()),
-  );
-  await closed;
-  clearTimeout(timer);
 }

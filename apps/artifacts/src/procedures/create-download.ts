@@ -40,7 +40,8 @@ export const createDownload = procedure
     });
     const expiresAt = new Date(expiresAtMs);
     const download = { auditId, artifactId, callerId, kind: principal.kind, purpose, expiresAt };
-    const isRecorded = await recordDownload(ctx.database.commands, download, { actor: principal.keyId, requestId });
+    const by = { actor: principal.keyId, requestId };
+    const isRecorded = await recordDownload(ctx.database.commands, download, by, ctx.auditDays);
     if (!isRecorded) return failed(localFailure("GONE"));
     const { sha256, sizeBytes } = artifact;
     return ok({ url, auditId, expiresAt: formatTime(expiresAt), sha256, sizeBytes });

@@ -1,6 +1,6 @@
 import { type ApiKey, CreateApiKey, SCOPES } from "@keble-scraper/contract";
 import { createDatabase, type Database, listApiKeys } from "@keble-scraper/db";
-import { createApiKey, revokeApiKey } from "@keble-scraper/db/commands/keys";
+import { bootstrapOperatorKey, createApiKey, revokeApiKey } from "@keble-scraper/db/commands/keys";
 import { type Command, Option } from "commander";
 import type { CliContext } from "../cli-context.ts";
 import { CliError } from "../cli-error.ts";
@@ -11,6 +11,9 @@ const BY_CLI = { actor: "system:cli", requestId: null } as const;
 const PAGE = 200;
 const STATEMENT_TIMEOUT_MS = 10_000;
 const CLOSE_WITHIN_MS = 1_000;
+
+/** What a command works with. `auditDays` is how long the audit rows that it writes are kept. */
+type Work = { readonly context: CliContext; readonly database: Database; readonly auditDays: number };
 
 type CreateOptions = {
   readonly name: string;
@@ -26,9 +29,7 @@ export function addKeysCommands(program: Command, context: CliContext): void {
     .command("bootstrap")
     .description("Make the first operator key of a deployment; refused while one is in use")
     .option("--name <name>", "the key's name", "bootstrap")
-    .action((options: { name: string }) =>
-      onDatabase(context, (database) => bootstrap(context, database, options.name)),
-    );
+    .action((options: { name: string }) => onDatabase(context, (work) => bootstrap(work, options.name)));
   keys
     .command("create")
     .description("Make a service key for a caller, or an operator key; the secret is shown once")
@@ -36,40 +37,26 @@ export function addKeysCommands(program: Command, context: CliContext): void {
     .option("--caller <id>", "the caller a service key belongs to; without it, an operator key")
     .addOption(new Option("--scope <scopes...>", "what a service key may do").choices(SCOPES))
     .option("--expires <time>", "when it expires, RFC 3339; without it, never")
-    .action((options: CreateOptions) => onDatabase(context, (database) => create(context, database, options)));
+    .action((options: CreateOptions) => onDatabase(context, (work) => create(work, options)));
   keys
     .command("list")
     .description("List all keys, newest first, revoked and expired ones too")
-    .action(() => onDatabase(context, (database) => list(context, database)));
+    .action(() => onDatabase(context, list));
   keys
     .command("revoke")
     .description("Revoke a key")
     .argument("<id>", "the key's id")
-    .action((id: string) => onDatabase(context, (database) => revoke(context, database, id)));
+    .action((id: string) => onDatabase(context, (work) => revoke(work, id)));
 }
 
-/**
- * The first operator key of a deployment, made unless one is in use. Returns its secret, which is nowhere else.
- */
-export async function bootstrapOperatorKey(database: Database, name: string): Promise<string> {
-  for await (const key of allKeys(database)) {
-    if (key.kind === "OPERATOR" && isInUse(key)) {
-      throw new CliError(
-        "USAGE",
-        `There is an operator key already: ${key.name} (${key.id}). Make others with \`keys create\`.`,
-      );
-    }
-  }
-  return (await createOperatorKey(database, name)).secret;
-}
-
-/** An operator key, whether or not there are others. */
-export function createOperatorKey(database: Database, name: string): Promise<ApiKey & { secret: string }> {
-  return createApiKey(
-    database.commands,
-    { name, kind: "OPERATOR", callerId: null, scopes: [], expiresAt: null },
-    BY_CLI,
-  );
+/** An operator key, whether or not there are others. `auditDays` is how long its audit row is kept. */
+export function createOperatorKey(
+  database: Database,
+  name: string,
+  auditDays: number,
+): Promise<ApiKey & { secret: string }> {
+  const key = { name, kind: "OPERATOR", callerId: null, scopes: [], expiresAt: null } as const;
+  return createApiKey(database.commands, key, BY_CLI, auditDays);
 }
 
 /** Opens the database for one piece of work of this program, and closes it after it. */
@@ -88,12 +75,19 @@ export async function withDatabase<T>(url: string, work: (database: Database) =>
   }
 }
 
-async function bootstrap(context: CliContext, database: Database, name: string): Promise<void> {
-  const secret = await bootstrapOperatorKey(database, CreateApiKey.shape.name.parse(name));
-  context.print(secret);
+async function bootstrap({ context, database, auditDays }: Work, name: string): Promise<void> {
+  const made = await bootstrapOperatorKey(database.commands, CreateApiKey.shape.name.parse(name), BY_CLI, auditDays);
+  if (made.state === "IN_USE") {
+    const { name: other, id } = made.key;
+    throw new CliError(
+      "USAGE",
+      `There is an operator key already: ${other} (${id}). Make others with \`keys create\`.`,
+    );
+  }
+  context.print(made.key.secret);
 }
 
-async function create(context: CliContext, database: Database, options: CreateOptions): Promise<void> {
+async function create({ context, database, auditDays }: Work, options: CreateOptions): Promise<void> {
   const parsed = CreateApiKey.safeParse({
     name: options.name,
     kind: options.caller === undefined ? "OPERATOR" : "SERVICE",
@@ -112,17 +106,18 @@ async function create(context: CliContext, database: Database, options: CreateOp
     database.commands,
     { name, kind, callerId: callerId ?? null, scopes, expiresAt: expiresAt === undefined ? null : new Date(expiresAt) },
     BY_CLI,
+    auditDays,
   );
   context.print(JSON.stringify(key, null, 2));
 }
 
-async function list(context: CliContext, database: Database): Promise<void> {
+async function list({ context, database }: Work): Promise<void> {
   for await (const key of allKeys(database)) context.print(JSON.stringify(key));
 }
 
-async function revoke(context: CliContext, database: Database, id: string): Promise<void> {
+async function revoke({ context, database, auditDays }: Work, id: string): Promise<void> {
   if (!/^[0-9a-f-]{36}$/i.test(id)) throw new CliError("USAGE", "That is not the id of a key");
-  const revoked = await revokeApiKey(database.commands, id, BY_CLI);
+  const revoked = await revokeApiKey(database.commands, id, BY_CLI, auditDays);
   if (!revoked.ok) throw new CliError("USAGE", "There is no key with this id");
   context.print(JSON.stringify(revoked.value, null, 2));
 }
@@ -138,11 +133,8 @@ async function* allKeys(database: Database): AsyncGenerator<ApiKey> {
   }
 }
 
-function isInUse(key: ApiKey): boolean {
-  return key.revokedAt === null && (key.expiresAt === null || Date.parse(key.expiresAt) > Date.now());
-}
-
-/** The work of a command line, on the database that the settings name. */
-function onDatabase(context: CliContext, work: (database: Database) => Promise<void>): Promise<void> {
-  return withDatabase(readSettings(context, { base: UNREAD_SETTINGS }).database.url, work);
+/** Does the work of a command line on the database that the settings name. */
+function onDatabase(context: CliContext, work: (parts: Work) => Promise<void>): Promise<void> {
+  const { database: place, retention } = readSettings(context, { base: UNREAD_SETTINGS });
+  return withDatabase(place.url, (database) => work({ context, database, auditDays: retention.auditDays }));
 }

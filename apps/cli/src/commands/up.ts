@@ -65,14 +65,15 @@ async function start(
   const { env: given } = context;
   const { environment } = wanted;
   const env = toStackEnvironment({ env: given, environment, state, secrets, database, redisUrl, ports, site });
-  const plan = planStack({ mode: options.mode, fetchWorkers: options.fetchWorkers, ports: ports.services });
+  const { mode, fetchWorkers } = options;
+  const plan = planStack({ mode, fetchWorkers, fetchSlots: wanted.fetching.slots, ports: ports.services });
   await stack.step(`Services and workers (${plan.length} processes)`, () => stack.startProcesses(plan, env));
 
   const gatewayUrl = `http://127.0.0.1:${ports.gateway}`;
   await stack.step("Readiness", () => waitUntilReady(gatewayUrl, context.stop));
   const gateway = createGatewayClient(gatewayUrl);
   const credentials = await stack.step("Keys", () =>
-    loadCredentials({ state, gateway, gatewayUrl, databaseUrl: database.url }),
+    loadCredentials({ state, gateway, gatewayUrl, databaseUrl: database.url, auditDays: wanted.retention.auditDays }),
   );
   if (options.demo === "RUN") {
     await runDemo({ state, gateway, credentials, site, print: context.print, stop: context.stop });

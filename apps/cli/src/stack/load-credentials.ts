@@ -19,12 +19,13 @@ export async function loadCredentials(options: {
   readonly gatewayUrl: string;
   /** The app role's. */
   readonly databaseUrl: string;
+  /** How long the audit row of an operator key that is made here is kept. */
+  readonly auditDays: number;
 }): Promise<Credentials> {
   const { state, gateway, gatewayUrl } = options;
   const kept = readStateFile(state.credentials) ?? {};
   const operatorKey =
-    (await keepIfAccepted(gateway, kept["operatorKey"], "/v1/api-keys?limit=1")) ??
-    (await makeOperatorKey(options.databaseUrl));
+    (await keepIfAccepted(gateway, kept["operatorKey"], "/v1/api-keys?limit=1")) ?? (await makeOperatorKey(options));
   const serviceKey =
     (await keepIfAccepted(gateway, kept["serviceKey"], "/v1/jobs?limit=1")) ??
     (await makeServiceKey(gateway, operatorKey));
@@ -41,8 +42,10 @@ async function keepIfAccepted(gateway: GatewayClient, key: string | undefined, p
   return key;
 }
 
-async function makeOperatorKey(databaseUrl: string): Promise<string> {
-  const { secret } = await withDatabase(databaseUrl, (database) => createOperatorKey(database, "local-operator"));
+async function makeOperatorKey(options: { readonly databaseUrl: string; readonly auditDays: number }): Promise<string> {
+  const { secret } = await withDatabase(options.databaseUrl, (database) =>
+    createOperatorKey(database, "local-operator", options.auditDays),
+  );
   return secret;
 }
 

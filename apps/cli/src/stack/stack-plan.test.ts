@@ -1,3 +1,4 @@
+import { FETCH_SLOTS_MAX } from "@keble-scraper/service";
 import { describe, expect, it } from "vitest";
 import { planStack } from "./stack-plan.ts";
 
@@ -6,7 +7,7 @@ const SINGLE = ["gateway", ...Object.keys(ports), "worker-callbacks", "worker-ma
 
 describe("planStack", () => {
   it("gives every service and worker its own process, each service with its own port", () => {
-    const plan = planStack({ mode: "full", fetchWorkers: 2, ports });
+    const plan = planStack({ mode: "full", fetchWorkers: 2, fetchSlots: 100, ports });
     expect(plan.map(({ name }) => name).toSorted()).toEqual([...SINGLE, "worker-fetch-1", "worker-fetch-2"].toSorted());
     for (const { name, logicalNames, env } of plan) {
       expect(logicalNames).toEqual([name]);
@@ -16,20 +17,31 @@ describe("planStack", () => {
   });
 
   it("names the same logical processes in four real ones when compact", () => {
-    const plan = planStack({ mode: "compact", fetchWorkers: 2, ports });
+    const plan = planStack({ mode: "compact", fetchWorkers: 2, fetchSlots: 100, ports });
     expect(plan).toHaveLength(4);
-    const full = planStack({ mode: "full", fetchWorkers: 2, ports });
+    const full = planStack({ mode: "full", fetchWorkers: 2, fetchSlots: 100, ports });
     const namesOf = (list: typeof plan) => list.flatMap(({ logicalNames }) => logicalNames).toSorted();
     expect(namesOf(plan)).toEqual(namesOf(full));
-    expect(plan.find(({ name }) => name === "workers-fetch")?.args).toEqual([
-      "together",
-      "worker-fetch",
-      "worker-fetch",
-    ]);
+  });
+
+  // Each worker counts the suspect jobs that it runs: two of them in a process would let in two.
+  it("J4 puts all fetch workers of a compact stack into one, with the slots of all", () => {
+    const widthOf = (fetchWorkers: number, fetchSlots: number) => {
+      const plan = planStack({ mode: "compact", fetchWorkers, fetchSlots, ports });
+      expect(plan.flatMap(({ args }) => args).filter((arg) => arg === "worker-fetch")).toHaveLength(1);
+      const worker = plan.find(({ args }) => args.includes("worker-fetch"));
+      expect(worker?.logicalNames).toEqual(Array.from({ length: fetchWorkers }, (_, i) => `worker-fetch-${i + 1}`));
+      return worker?.env["SCRAPER_FETCH_SLOTS"];
+    };
+    expect(widthOf(1, 100)).toBe("100");
+    expect(widthOf(3, 20)).toBe("60");
+    expect(widthOf(32, 1_000)).toBe(String(FETCH_SLOTS_MAX));
   });
 
   it("stops the gateway before the workers, and the workers before the services", () => {
-    const stages = new Map(planStack({ mode: "full", fetchWorkers: 1, ports }).map(({ name, stage }) => [name, stage]));
+    const stages = new Map(
+      planStack({ mode: "full", fetchWorkers: 1, fetchSlots: 100, ports }).map(({ name, stage }) => [name, stage]),
+    );
     expect(stages.get("gateway")).toBe("GATEWAY");
     for (const name of Object.keys(ports)) expect(stages.get(name)).toBe("SERVICES");
     for (const name of ["worker-fetch-1", "worker-callbacks", "worker-maintenance", "beat"]) {

@@ -1,4 +1,4 @@
-import type { ServiceName } from "@keble-scraper/service";
+import { FETCH_SLOTS_MAX, type ServiceName } from "@keble-scraper/service";
 
 /** How many processes: every service and worker its own, or the services in one and each kind of worker in one. */
 export const PROCESS_MODES = ["compact", "full"] as const;
@@ -22,14 +22,17 @@ export type PlannedProcess = {
 /** The ports of the internal services. */
 export type ServicePorts = Readonly<Record<ServiceName, number>>;
 
-/** Every process of a local stack. Pure. `fetchWorkers` is at least 1. */
+/** Every process of a local stack. Pure. `fetchWorkers` is at least 1, `fetchSlots` what each of them runs at once. */
 export function planStack(options: {
   readonly mode: ProcessMode;
   readonly fetchWorkers: number;
+  readonly fetchSlots: number;
   readonly ports: ServicePorts;
 }): readonly PlannedProcess[] {
   const fetchNames = Array.from({ length: options.fetchWorkers }, (_, i) => `worker-fetch-${i + 1}`);
-  return options.mode === "full" ? planFull(options.ports, fetchNames) : planCompact(options.ports, fetchNames);
+  return options.mode === "full"
+    ? planFull(options.ports, fetchNames)
+    : planCompact(options.ports, fetchNames, options.fetchSlots);
 }
 
 function planFull(ports: ServicePorts, fetchNames: readonly string[]): readonly PlannedProcess[] {
@@ -57,8 +60,18 @@ function planFull(ports: ServicePorts, fetchNames: readonly string[]): readonly 
   ];
 }
 
-function planCompact(ports: ServicePorts, fetchNames: readonly string[]): readonly PlannedProcess[] {
+/**
+ * The fetch workers of one process are one worker, as wide as all of them up to what a worker may be: how many suspect
+ * jobs may run at once, and which connections may be shared, are rules of a process, and two workers in it know nothing
+ * of each other.
+ */
+function planCompact(
+  ports: ServicePorts,
+  fetchNames: readonly string[],
+  fetchSlots: number,
+): readonly PlannedProcess[] {
   const services = [...Object.keys(ports), "gateway"];
+  const slots = Math.min(fetchNames.length * fetchSlots, FETCH_SLOTS_MAX);
   const together = (name: string, logicalNames: readonly string[], kinds: readonly string[]): PlannedProcess => ({
     name,
     logicalNames,
@@ -68,11 +81,7 @@ function planCompact(ports: ServicePorts, fetchNames: readonly string[]): readon
   });
   return [
     together("services", services, services),
-    together(
-      "workers-fetch",
-      fetchNames,
-      fetchNames.map(() => "worker-fetch"),
-    ),
+    { ...together("workers-fetch", fetchNames, ["worker-fetch"]), env: { SCRAPER_FETCH_SLOTS: String(slots) } },
     together("worker-callbacks", ["worker-callbacks"], ["worker-callbacks"]),
     together("maintenance", ["worker-maintenance", "beat"], ["worker-maintenance", "beat"]),
   ];

@@ -6,6 +6,7 @@ import type { GatewayParts } from "../context.ts";
 import { buildOpenApi } from "../openapi.ts";
 import { createRestHandler } from "../rest/handle-rest.ts";
 import { REST_ROUTES } from "../rest/rest-routes.ts";
+import { apiRouter } from "../router.ts";
 import { handleTrpc, TRPC_PATH } from "./handle-trpc.ts";
 import { takeRequestId } from "./request-id.ts";
 
@@ -90,7 +91,7 @@ export function createHttpApp(
 
   app.on(["GET", "POST"], `${TRPC_PATH}/*`, (c) => {
     // The name is one of ours or "unknown": a log field is no place for what a stranger wrote.
-    c.set("operation", "trpc");
+    c.set("operation", toProcedureName(c.req.path) ?? "unknown");
     return handleTrpc(parts, {
       request: c.req.raw,
       requestId: c.get("requestId"),
@@ -139,6 +140,12 @@ function sortedPaths(): string[] {
   return [...new Set(REST_ROUTES.map((route) => route.path))].toSorted(
     (left, right) => Number(left.includes("{")) - Number(right.includes("{")),
   );
+}
+
+/** The public procedure that a path of the typed face names, if it names one. */
+function toProcedureName(path: string): string | undefined {
+  const name = path.slice(TRPC_PATH.length + 1);
+  return Object.hasOwn(apiRouter._def.procedures, name) ? name : undefined;
 }
 
 function toPattern(path: string): string {

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { getRequestListener } from "@hono/node-server";
 import { localFailure, toErrorEnvelope } from "@keble-scraper/contract";
-import type { Component, Logger } from "@keble-scraper/service";
+import { closeServer, type Component, listenAt, type Logger } from "@keble-scraper/service";
 
 /** How long a request's head may take to arrive, and all of it: a slow sender holds a socket no longer. Looked at each second. */
 const TIMEOUTS = { headersMs: 10_000, requestMs: 30_000, checkMs: 1_000 };
@@ -59,35 +59,15 @@ export function createPublicServer(options: {
       created.on("clientError", answerClientError);
       // An `Expect` we do not know is passed over, as RFC 9110 (10.1.1) allows.
       created.on("checkExpectation", (incoming, outgoing) => void listener(incoming, outgoing));
-      await listen(created, options);
+      await listenAt(created, options);
       server = created;
       options.logger.info({ url: this.url }, "server.started");
     },
     stop(deadline) {
-      stop ??= (options.stopping(), server === undefined ? Promise.resolve() : close(server, deadline));
+      stop ??= (options.stopping(), server === undefined ? Promise.resolve() : closeServer(server, deadline));
       return stop;
     },
   };
-}
-
-async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host, port }, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
-}
-
-async function close(server: Server, deadline: number): Promise<void> {
-  const closed = new Promise<void>((resolve) => {
-    server.close(() => resolve());
-  });
-  server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), Math.max(0, deadline - performance.now()));
-  await closed;
-  clearTimeout(timer);
 }
 
 function malformed(): Response {

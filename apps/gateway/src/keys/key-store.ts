@@ -40,8 +40,14 @@ const BEARER = /^Bearer +([\x21-\x7e]{1,200})$/iu;
 
 type Found = { readonly principal: Principal | null };
 
-/** Keys in `database`. `now` is a monotonic clock in milliseconds; the test's own, or the process's. */
-export function createKeyStore(database: Pick<Database, "commands" | "reads">, now: () => number): KeyStore {
+/**
+ * Keys in `database`. `now` is a monotonic clock in milliseconds; the test's own, or the process's. `auditDays` is how long
+ * the audit rows of what is done to keys are kept.
+ */
+export function createKeyStore(
+  database: Pick<Database, "commands" | "reads">,
+  { now, auditDays }: { readonly now: () => number; readonly auditDays: number },
+): KeyStore {
   // `ttlResolution` 0: a key that expires must not live on a cached reading of the clock.
   const remembered = new LRUCache<string, Found>({ max: REMEMBERED_MAX, ttlResolution: 0, perf: { now } });
   const asked = new Map<string, Promise<Found>>();
@@ -95,6 +101,7 @@ export function createKeyStore(database: Pick<Database, "commands" | "reads">, n
             expiresAt: key.expiresAt === undefined ? null : new Date(key.expiresAt),
           },
           by,
+          auditDays,
         ),
       ),
     async list(query) {
@@ -105,7 +112,7 @@ export function createKeyStore(database: Pick<Database, "commands" | "reads">, n
       return fromDatabase(() => listApiKeys(database.reads, { limit: query.limit, afterId }));
     },
     async revoke(id, by) {
-      const revoked = await fromDatabase(() => revokeApiKey(database.commands, id, by));
+      const revoked = await fromDatabase(() => revokeApiKey(database.commands, id, by, auditDays));
       // They are remembered by hash, so all are forgotten: in this process a revoked key is refused from here on.
       revocations += 1;
       asked.clear();

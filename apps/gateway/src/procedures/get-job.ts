@@ -7,7 +7,7 @@ export const getJob = apiProcedure({ kinds: ["SERVICE", "OPERATOR"], scope: "job
   .input(z.strictObject({ id: Id, waitSeconds: WaitSeconds.optional() }))
   .output(Job)
   .query(({ ctx, input: { id, waitSeconds: wanted }, signal }) =>
-    ctx.services.askWaiting(wanted, (intake, waitSeconds) =>
-      unwrap(intake.getJob.query({ principal: ctx.principal, id, waitSeconds }, ctx.call(signal, waitSeconds))),
+    unwrap(
+      ctx.services.awaitJob({ principal: ctx.principal, id }, wanted, (waitSeconds) => ctx.call(signal, waitSeconds)),
     ),
   );
