@@ -142,7 +142,7 @@ describe("robots.txt", () => {
     ];
     for (const { code, ...limits } of ends) {
       await using origin = await startOrigin({ paths: { "/robots.txt": stall("HTTP/1.1 200 OK\r\n") } });
-      await using rig = createRig(origin);
+      await using rig = createRig(origin, { limits: { responseTimeoutMs: 60_000, robotsTimeoutMs: 60_000 } });
       const { outcome } = await rig.get("http://origin.example.com/a", { ...RESPECT, ...limits });
       expect(outcome).toMatchObject({ ok: false, aborted: false, sent: false, failure: { code } });
       expect(outcome.timings.totalMs).toBeLessThan(5_000);
