@@ -17,8 +17,14 @@ const OUTAGE_CODES: ReadonlySet<string> = new Set([
   "EAI_AGAIN",
 ]);
 
-/** True when a statement failed because the database could not be asked or could not finish, not because of what it said. */
+/**
+ * True when a statement failed because the database could not be asked or could not finish, not because of what it said.
+ * Drizzle wraps the driver's error, so an error's cause is looked at too.
+ */
 export function isDatabaseOutage(error: unknown): boolean {
-  if (typeof error !== "object" || error === null || !("code" in error) || typeof error.code !== "string") return false;
-  return OUTAGE_CODES.has(error.code) || OUTAGE_SQLSTATES.test(error.code);
+  if (typeof error !== "object" || error === null) return false;
+  if ("code" in error && typeof error.code === "string") {
+    return OUTAGE_CODES.has(error.code) || OUTAGE_SQLSTATES.test(error.code);
+  }
+  return "cause" in error && isDatabaseOutage(error.cause);
 }

@@ -30,6 +30,7 @@ export function createCallbacks(settings: CallbacksSettings): Container & { read
     database,
     policy: callbackPolicyOf(settings),
     secrets: createSecretBox(settings.secretKey),
+    auditDays: settings.retention.auditDays,
     defaults: {
       attemptBudget: settings.callbacks.attemptBudget,
       timeoutMs: settings.callbacks.timeoutMs,

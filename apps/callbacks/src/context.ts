@@ -16,6 +16,8 @@ export type CallbacksContext = {
   readonly policy: CallbackPolicy;
   readonly secrets: Pick<SecretBox, "seal">;
   readonly defaults: EndpointDefaults;
+  /** How long audit rows are kept, in days. */
+  readonly auditDays: number;
 };
 
 export const { router, procedure } = createProcedures<CallbacksContext>();

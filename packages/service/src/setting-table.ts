@@ -390,7 +390,7 @@ export const SETTINGS = {
   SCRAPER_AUDIT_RETENTION_DAYS: days({
     default: 400,
     help: "How long an audit row is kept from the moment it is written; `keys` reads it too.",
-    readBy: ["gateway", "artifacts", "up"],
+    readBy: ["gateway", "artifacts", "callbacks", "worker-callbacks", "up"],
   }),
 } as const;
 

@@ -12,5 +12,8 @@ export const deleteEndpoint = procedure
     if (!caller.ok) return caller;
     const by = { actor: principal.keyId, requestId: ctx.requestId };
     const open = force ? "CLOSE_OPEN" : "REFUSE_OPEN";
-    return storeDelete(ctx.database.commands, { id, callerId: caller.value }, by, { open });
+    return storeDelete(ctx.database.commands, { id, callerId: caller.value }, by, {
+      open,
+      retentionDays: ctx.auditDays,
+    });
   });

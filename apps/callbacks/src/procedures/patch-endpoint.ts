@@ -23,5 +23,7 @@ export const patchEndpoint = procedure
       ...(patch.enabled === undefined ? {} : { disabledReason: patch.enabled ? null : disabler }),
     };
     const by = { actor: principal.keyId, requestId: ctx.requestId };
-    return storePatch(ctx.database.commands, { id, callerId: caller.value }, change, by);
+    return storePatch(ctx.database.commands, { id, callerId: caller.value }, change, by, {
+      retentionDays: ctx.auditDays,
+    });
   });

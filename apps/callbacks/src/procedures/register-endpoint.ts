@@ -41,6 +41,7 @@ export const registerEndpoint = procedure
         secret: ctx.secrets.seal(secret, id),
       },
       { actor: principal.keyId, requestId: ctx.requestId },
+      ctx.auditDays,
     );
     return stored.ok ? ok({ ...stored.value, secret: `whsec_${secret.toString("base64")}` }) : stored;
   });

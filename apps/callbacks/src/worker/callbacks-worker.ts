@@ -49,7 +49,11 @@ export function createCallbacksWorker(
   const random = overrides.random ?? Math.random;
   const signals = overrides.signals ?? NO_SIGNALS;
   const { leaseMs, pollMs, drainGraceMs } = settings.timings;
-  const clocks = { eventRetentionMs: settings.retention.eventMs, jobRetentionMs: settings.retention.jobMs };
+  const clocks = {
+    eventRetentionMs: settings.retention.eventMs,
+    jobRetentionMs: settings.retention.jobMs,
+    auditRetentionDays: settings.retention.auditDays,
+  };
 
   const logger = createLogger({ name: "worker-callbacks", level: settings.logLevel });
   logAllowedReceivers(settings, logger);

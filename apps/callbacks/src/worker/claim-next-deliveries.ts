@@ -52,15 +52,10 @@ export function createClaimNextDeliveries(options: {
         const bytes = lease.payload ?? (await stored).get(lease.token);
         return bytes === undefined ? { kind: "LOST" } : { kind: "STORED", bytes };
       } catch (error) {
-        if (isOutage(error)) return { kind: "UNAVAILABLE" };
+        if (isDatabaseOutage(error)) return { kind: "UNAVAILABLE" };
         throw error;
       }
     };
     return { leases: batch.leases.map((lease) => ({ ...lease, body: () => bodyOf(lease) })), startedAtMs };
   };
-}
-
-/** What a read throws is wrapped, its own error being the cause. */
-function isOutage(error: unknown): boolean {
-  return isDatabaseOutage(error) || (error instanceof Error && isDatabaseOutage(error.cause));
 }

@@ -126,8 +126,6 @@ async function fromDatabase<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
-    // Drizzle wraps what the driver throws.
-    const cause = error instanceof Error && isDatabaseOutage(error.cause) ? error.cause : error;
-    throw isDatabaseOutage(cause) ? new DependencyUnavailable("database", "UNREACHABLE", { cause }) : error;
+    throw isDatabaseOutage(error) ? new DependencyUnavailable("database", "UNREACHABLE", { cause: error }) : error;
   }
 }

@@ -24,13 +24,17 @@ export async function settleGone(sql: Sql, report: TryReport, clocks: SettleCloc
       set disabled_at = clock_timestamp(), disabled_reason = 'GONE', updated_at = clock_timestamp()
       where id = ${endpoint.id}`;
     await closeDeliveries(tx, endpoint.id, CLOSED_AT_ONCE_MAX);
-    await appendAudit(tx, {
-      action: "callback-endpoint.disabled",
-      by: { actor: "system:callbacks", requestId: null },
-      callerId: endpoint.caller_id,
-      subject: `callback-endpoint:${endpoint.id}`,
-      details: { reason: "GONE" },
-    });
+    await appendAudit(
+      tx,
+      {
+        action: "callback-endpoint.disabled",
+        by: { actor: "system:callbacks", requestId: null },
+        callerId: endpoint.caller_id,
+        subject: `callback-endpoint:${endpoint.id}`,
+        details: { reason: "GONE" },
+      },
+      clocks.auditRetentionDays,
+    );
     return verdicts;
   });
 }

@@ -46,5 +46,9 @@ export type TryVerdict = { readonly token: string } & (
     }
 );
 
-/** Clocks that a delivered event starts: its own, and its job's. */
-export type SettleClocks = { readonly eventRetentionMs: number; readonly jobRetentionMs: number };
+/** Clocks that a settle starts: those of a delivered event and its job, and that of an audit row (400 days when absent). */
+export type SettleClocks = {
+  readonly eventRetentionMs: number;
+  readonly jobRetentionMs: number;
+  readonly auditRetentionDays?: number;
+};

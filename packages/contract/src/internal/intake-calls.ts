@@ -14,7 +14,6 @@ export const SubmitJobCall = z.strictObject({
   principal: Principal,
   body: z.unknown(),
   idempotencyKey: IdempotencyKey.optional(),
-  waitSeconds: WaitSeconds.optional(),
 });
 export type SubmitJobCall = z.infer<typeof SubmitJobCall>;
 /** `replay`: the job was there already, under the same key. */
