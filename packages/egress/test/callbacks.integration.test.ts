@@ -249,4 +249,25 @@ describe("sending a callback", () => {
     await using rig = createRig(origin);
     expect(await rig.send()).toMatchObject({ ok: false, sent: true, failure: { code: "MALFORMED_RESPONSE" } });
   });
+
+  it.each([
+    ["101 without Upgrade", "HTTP/1.1 101 X\r\n\r\n"],
+    ["101 with Upgrade", "HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"],
+    ["099", "HTTP/1.1 099 X\r\n\r\n"],
+  ])("W9 a receiver that answers %s fails its own delivery, and nothing else", async (_what, answer) => {
+    const uncaught: unknown[] = [];
+    const watch = (error: unknown): unknown => uncaught.push(error);
+    process.on("uncaughtExceptionMonitor", watch);
+    await using origin = await startOrigin({ paths: { "/hook": bytes(answer) } });
+    await using rig = createRig(origin);
+    expect(await rig.send()).toMatchObject({
+      ok: false,
+      sent: true,
+      failure: { kind: "UPSTREAM", code: "MALFORMED_RESPONSE", disposition: "TERMINAL" },
+    });
+    await origin.allClosed();
+    expect(rig.sockets()).toBe(0);
+    process.off("uncaughtExceptionMonitor", watch);
+    expect(uncaught).toEqual([]);
+  });
 });

@@ -119,7 +119,11 @@ const TABLE: readonly (readonly [
     new errors.InvalidArgumentError("x"),
     ["FAULT", "FAULT", "FAULT", "FAULT", "FAULT"],
   ],
-  ["a broken assertion", coded("ERR_ASSERTION"), ["FAULT", "FAULT", "FAULT", "FAULT", "FAULT"]],
+  [
+    "an assertion of undici's",
+    coded("ERR_ASSERTION"),
+    ["FAULT", "FAULT", "HTTP_PROTOCOL", "HTTP_PROTOCOL", "HARMLESS"],
+  ],
 ];
 
 describe("classifyError", () => {

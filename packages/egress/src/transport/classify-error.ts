@@ -44,13 +44,15 @@ const CLOSED: ReadonlySet<string> = new Set([
 const CERTIFICATE =
   /^(?:CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|CRL_|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_|HOSTNAME_MISMATCH|ERROR_IN_CERT_|EE_CERTIFICATE_|CA_)/;
 
+/** An assertion of undici's own. */
+const ASSERTION = "ERR_ASSERTION";
+
 /** Mistakes in how we called undici or Node. */
 const OURS: ReadonlySet<string> = new Set([
   "UND_ERR_INVALID_ARG",
   "UND_ERR_INVALID_RETURN_VALUE",
   "UND_ERR_REQ_CONTENT_LENGTH_MISMATCH",
   "UND_ERR_NOT_SUPPORTED",
-  "ERR_ASSERTION",
   "ERR_INVALID_ARG_TYPE",
   "ERR_INVALID_ARG_VALUE",
 ]);
@@ -63,6 +65,7 @@ export function classifyError(error: unknown, stage: ErrorStage): ErrorMeaning {
   const code = codeOf(error) ?? "";
   const name = error instanceof Error ? error.name : "";
   if (OURS.has(code) || !(error instanceof Error)) return "FAULT";
+  if (code === ASSERTION) return classifyAssertion(stage);
   if (stage === "TCP") return classifyTcp(code);
   if (stage === "TLS") return classifyTls(code);
   if (CERTIFICATE.test(code)) return "TLS_CERTIFICATE";
@@ -90,6 +93,11 @@ export function codeOf(error: unknown): string | null {
   return typeof error.code === "string" && /^[A-Z0-9_]{1,60}$/.test(error.code) ? error.code : null;
 }
 
+/** Whether the error is an assertion of undici's: a fault of ours, unless it is raised over the bytes of a response. */
+export function isAssertion(error: unknown): boolean {
+  return codeOf(error) === ASSERTION;
+}
+
 function classifyTcp(code: string): ErrorMeaning {
   if (code === "ECONNREFUSED") return "CONNECT_REFUSED";
   if (code === "ETIMEDOUT") return "CONNECT_TIMEOUT";
@@ -102,6 +110,15 @@ function classifyTls(code: string): ErrorMeaning {
   if (CERTIFICATE.test(code)) return "TLS_CERTIFICATE";
   if (CLOSED.has(code)) return "TLS_CLOSED";
   return "TLS_HANDSHAKE";
+}
+
+/**
+ * undici asserts where its parser should have complained: a 101 that nobody asked for and a status under 100 get that far
+ * (7.30). Before a request has gone out there is no response to blame.
+ */
+function classifyAssertion(stage: ErrorStage): ErrorMeaning {
+  if (stage === "TCP" || stage === "TLS") return "FAULT";
+  return stage === "NO_BODY" ? "HARMLESS" : "HTTP_PROTOCOL";
 }
 
 /**

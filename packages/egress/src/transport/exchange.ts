@@ -1,7 +1,7 @@
 import type { Dispatcher } from "undici";
 import { type BodyFeed, createBodyFeed } from "./body-feed.ts";
 import { type BodyStage, EnoughRead, StageFailure } from "./body-stage.ts";
-import { classifyError, codeOf, type ErrorStage } from "./classify-error.ts";
+import { classifyError, codeOf, type ErrorStage, isAssertion } from "./classify-error.ts";
 import { type Connection, ConnectionGone } from "./connection.ts";
 import { type EgressLimits, headCeilingBytes } from "./egress-limits.ts";
 import type { FailureKind } from "./failure-kind.ts";
@@ -170,7 +170,9 @@ export function exchange(options: {
       onResponseError(_controller, error) {
         if (isSettled) return;
         if (!isBegun) {
-          if (error instanceof ConnectionGone || classifyError(error, "HEAD") !== "FAULT") finish({ kind: "NOT_SENT" });
+          const isLost = error instanceof ConnectionGone || classifyError(error, "HEAD") !== "FAULT";
+          // No response is being read yet, so an assertion is no answer of the origin's.
+          if (isLost && !isAssertion(error)) finish({ kind: "NOT_SENT" });
           else fault(error);
           return;
         }
