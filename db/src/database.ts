@@ -1,6 +1,8 @@
+import type { Socket } from "node:net";
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 import { isSchemaReady } from "./migrate.ts";
+import { openWatchedSocket, type WatchedTarget } from "./watched-socket.ts";
 
 /** The command pool: plain postgres.js, whose templates are prepared statements. */
 export type Sql = postgres.Sql;
@@ -35,6 +37,9 @@ const COMMAND_PLANNER = {
   jit: "off",
 } as const;
 
+/** What an answer may be late beyond the server's own limit on the statement, before its connection counts as cut off. */
+const ANSWER_LATE_MS = 1_000;
+
 type DatabaseOptions = {
   readonly url: string;
   /** Shown in pg_stat_activity. */
@@ -47,7 +52,13 @@ type DatabaseOptions = {
 
 /** Opens nothing yet: connections are made when the first statement needs one, and again after an outage. */
 export function createDatabase(options: DatabaseOptions): Database {
-  const shared = {
+  let dialled = 0;
+  // `socket` is documented by postgres.js, and missing from its types.
+  const shared: postgres.Options<Record<string, never>> & { socket: (target: WatchedTarget) => Socket } = {
+    socket(target) {
+      dialled += 1;
+      return openWatchedSocket(target, dialled, options.statementTimeoutMs + ANSWER_LATE_MS);
+    },
     connect_timeout: 2,
     // The default grows to 20 s, and statements wait it out: a database that is back would be asked that much later.
     backoff: (tries: number) => Math.min(0.05 * 2 ** tries, 1),

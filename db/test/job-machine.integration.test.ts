@@ -86,6 +86,14 @@ test.each(["SUCCEEDED", "FAILED", "CANCELLED"] as const)(
   },
 );
 
+test("no attempt ends after the job that it ended, nor before it began", async () => {
+  const [row] = await sql<{ odd: number; all: number }[]>`
+    select count(*) filter (where a.finished_at > j.finished_at or a.finished_at < a.started_at)::int as odd, count(*)::int as all
+    from attempts a join jobs j on j.id = a.job_id where j.finished_at is not null`;
+  expect(row?.all).toBeGreaterThan(20);
+  expect(row?.odd).toBe(0);
+});
+
 test("J1 budget, deadline and the other terms of a job can't be changed once it is submitted", async () => {
   const id = await submitOne(database);
   for (const change of [

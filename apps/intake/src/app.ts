@@ -22,7 +22,7 @@ import type { IntakeSettings } from "./settings.ts";
 /** A waiting submit holds no connection, so few serve many; a batch of 1,000 takes tens of milliseconds. */
 const COMMAND_CONNECTIONS = 8;
 const READ_CONNECTIONS = 8;
-const STATEMENT_TIMEOUT_MS = 10_000;
+const STATEMENT_TIMEOUT_MS = 5_000;
 const ASK_TIMEOUT_MS = 2_000;
 
 /** The intake service: accepts, reads, waits for and cancels jobs. */

@@ -13,7 +13,7 @@ export async function expireJobs(
 ): Promise<EndedJob[]> {
   return sql<EndedJob[]>`
     with late as materialized (
-      select j.id, j.attempt_number, j.lease_token, j.attempt_route, j.attempt_started_at
+      select j.id, clock_timestamp() as now, j.attempt_number, j.lease_token, j.attempt_route, j.attempt_started_at
       from jobs j
       where j.finished_at is null and j.deadline_at <= statement_timestamp()
         and (j.lease_token is null
@@ -25,7 +25,7 @@ export async function expireJobs(
     lost as (
       insert into attempts (id, job_id, outcome, ordinal, lease_token, route, failure, started_at, finished_at)
       select uuid_v7(), l.id, 'LOST', l.attempt_number, l.lease_token, l.attempt_route,
-             ${sql.json(localFailure("WORKER_LOST"))}::jsonb, l.attempt_started_at, clock_timestamp()
+             ${sql.json(localFailure("WORKER_LOST"))}::jsonb, l.attempt_started_at, l.now
       from late l where l.lease_token is not null
     ),
     ended as (

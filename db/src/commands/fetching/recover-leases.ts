@@ -14,7 +14,7 @@ export async function recoverLeases(
 ): Promise<{ recovered: number; ended: EndedJob[] }> {
   const rows = await sql<{ recovered: number; ended: EndedJob[] | null }[]>`
     with expired as materialized (
-      select j.id, j.attempt_number, j.lease_token, j.attempt_route, j.attempt_started_at,
+      select j.id, clock_timestamp() as now, j.attempt_number, j.lease_token, j.attempt_route, j.attempt_started_at,
              j.attempts_used >= j.attempt_budget as is_spent, j.deadline_at <= clock_timestamp() as is_late
       from jobs j
       where j.lease_token is not null and j.lease_until <= statement_timestamp()
@@ -25,7 +25,7 @@ export async function recoverLeases(
     lost as (
       insert into attempts (id, job_id, outcome, ordinal, lease_token, route, failure, started_at, finished_at)
       select uuid_v7(), e.id, 'LOST', e.attempt_number, e.lease_token, e.attempt_route,
-             ${sql.json(localFailure("WORKER_LOST"))}::jsonb, e.attempt_started_at, clock_timestamp()
+             ${sql.json(localFailure("WORKER_LOST"))}::jsonb, e.attempt_started_at, e.now
       from expired e
     ),
     ended as (

@@ -143,7 +143,7 @@ export async function settleJobs(
       insert into attempts (id, job_id, outcome, ordinal, lease_token, route, http_status, failure, body_bytes, wire_bytes,
         timings, started_at, finished_at)
       select j.attempt_id, j.id, j.outcome, j.attempt_number, j.lease_token, j.attempt_route, j.http_status,
-             j.failure, j.body_bytes, j.wire_bytes, j.timings, j.attempt_started_at, clock_timestamp()
+             j.failure, j.body_bytes, j.wire_bytes, j.timings, j.attempt_started_at, j.now
       from judged j
     ),
     ended as (

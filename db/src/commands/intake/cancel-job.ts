@@ -14,14 +14,14 @@ export async function cancelJob(
 ): Promise<EndedJob | null> {
   const [ended] = await sql<EndedJob[]>`
     with target as materialized (
-      select j.id, j.attempt_number, j.lease_token, j.attempt_route, j.attempt_started_at
+      select j.id, clock_timestamp() as now, j.attempt_number, j.lease_token, j.attempt_route, j.attempt_started_at
       from jobs j
       where j.id = ${target.id} and j.finished_at is null and (${target.callerId}::text is null or j.caller_id = ${target.callerId})
       for update
     ),
     cancelled as (
       insert into attempts (id, job_id, outcome, ordinal, lease_token, route, started_at, finished_at)
-      select uuid_v7(), t.id, 'CANCELLED', t.attempt_number, t.lease_token, t.attempt_route, t.attempt_started_at, clock_timestamp()
+      select uuid_v7(), t.id, 'CANCELLED', t.attempt_number, t.lease_token, t.attempt_route, t.attempt_started_at, t.now
       from target t where t.lease_token is not null
     ),
     ended as (
