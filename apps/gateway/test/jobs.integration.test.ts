@@ -140,6 +140,17 @@ describe("POST /v1/jobs/check", () => {
 });
 
 describe("reading jobs", () => {
+  it("gives a service ten seconds to answer, and a wait what it asks for and five more", async () => {
+    const leftMs: number[] = [];
+    open.services.on("getJob", (_input, { deadlineAt }) => {
+      leftMs.push(deadlineAt - Date.now());
+      return ok(QUEUED);
+    });
+    await open.send("GET", `/v1/jobs/${ID}`);
+    await open.send("GET", `/v1/jobs/${ID}`, { headers: { prefer: "wait=20" } });
+    expect(leftMs.map((left) => Math.ceil(left / 1_000))).toEqual([10, 25]);
+  });
+
   it("GET /v1/jobs/{id} waits when asked, and says so", async () => {
     open.services.on("getJob", () => ok(QUEUED));
     const plain = await open.send("GET", `/v1/jobs/${ID.toUpperCase()}`);

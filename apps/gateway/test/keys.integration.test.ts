@@ -72,6 +72,16 @@ describe("API keys", () => {
     expect((await open.send("DELETE", `/v1/api-keys/${ID}`)).status).toBe(403);
   });
 
+  it("are not made with an end that is past: 400 names the field", async () => {
+    const key = open.operatorKey.secret;
+    const ask = (expiresAt: string) =>
+      open.send("POST", "/v1/api-keys", { key, body: { name: "late", kind: "OPERATOR", expiresAt } });
+    const refused = await ask(new Date(Date.now() - 1_000).toISOString());
+    expect(refused.status).toBe(400);
+    expect(refused.body).toMatchObject({ error: { code: "INVALID_REQUEST", details: [{ path: "expiresAt" }] } });
+    expect((await ask(new Date(Date.now() + 60_000).toISOString())).status).toBe(201);
+  });
+
   it("that have expired are refused", async () => {
     const expired = await open.makeKey({ callerId: "acme", expiresAt: new Date(Date.now() - 1_000) });
     expect((await read(expired.secret)).status).toBe(401);
@@ -127,5 +137,25 @@ describe("while Postgres is away", () => {
     await expect
       .poll(async () => (await away.send("GET", path, { key: away.operatorKey.secret })).status, { timeout: 10_000 })
       .toBe(200);
+  });
+
+  it("and does not answer, a look-up ends within three seconds with 503, and the next one asks anew", async () => {
+    await using away = await openGateway({ viaProxy: true });
+    away.services.on("getJob", () => ok(QUEUED));
+    const ask = () => away.send("GET", `/v1/jobs/${ID}`, { key: away.operatorKey.secret });
+    expect((await away.send("GET", `/v1/jobs/${ID}`)).status).toBe(200);
+    away.proxy.blackHole();
+    for (let turn = 0; turn < 2; turn += 1) {
+      const startedAt = performance.now();
+      const answers = await Promise.all([ask(), ask()]);
+      expect(performance.now() - startedAt).toBeLessThan(3_000);
+      for (const { status, headers, body } of answers) {
+        expect(status).toBe(503);
+        expect(headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
+        expect(body).toMatchObject({ error: { code: "DEPENDENCY_UNAVAILABLE" } });
+      }
+    }
+    await away.proxy.restore();
+    await expect.poll(async () => (await ask()).status, { timeout: 10_000 }).toBe(200);
   });
 });

@@ -43,6 +43,45 @@ describe("a slow sender", () => {
   });
 });
 
+const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+describe("one connection", () => {
+  it("that pipelines thousands of requests has sixteen started and is closed, and others are answered at once", async () => {
+    let begun = 0;
+    const server = await start(({ url }) => {
+      begun += 1;
+      return url.endsWith("/other") ? new Response("other") : new Promise<Response>(() => undefined);
+    });
+    const { socket, end } = await open(server.url);
+    socket.on("error", () => undefined);
+    socket.write(GET.repeat(10_000));
+    expect(await end).toBe("");
+    expect(begun).toBe(16);
+    expect(await (await fetch(`${server.url}/other`)).text()).toBe("other");
+    await server.stop(performance.now());
+  });
+
+  it("may have sixteen open answers, again and again", async () => {
+    const server = await start(() => new Response("fine"));
+    const { socket, end } = await open(server.url);
+    let answers = 0;
+    const all = new Promise<void>((resolve) => {
+      socket.on("data", (chunk: Buffer) => {
+        const before = answers;
+        answers += chunk.toString().split("HTTP/1.1 200 ").length - 1;
+        if (answers === 64) resolve();
+        // An answer is counted until it is out of our hands, so the next ones come a turn later.
+        else if (answers % 16 === 0 && answers > before) setImmediate(() => socket.write(GET.repeat(16)));
+      });
+    });
+    socket.write(GET.repeat(16));
+    await Promise.race([all, end]);
+    expect(answers).toBe(64);
+    socket.destroy();
+    await server.stop(performance.now());
+  });
+});
+
 describe("stop", () => {
   it("takes no new connection, lets a request in flight end, and then returns", async () => {
     let finish: () => void = () => undefined;

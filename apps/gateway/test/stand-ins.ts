@@ -2,7 +2,10 @@ import * as contract from "@keble-scraper/contract";
 import { createInternalServer, createLogger, createProcedures, type InternalServer } from "@keble-scraper/service";
 
 /** What a stand-in's procedure does with a call. What it returns is checked by the contract's own schema. */
-export type Handler = (input: Record<string, unknown>, call: { signal: AbortSignal; requestId: string }) => unknown;
+export type Handler = (
+  input: Record<string, unknown>,
+  call: { signal: AbortSignal; requestId: string; deadlineAt: number },
+) => unknown;
 
 /** The services behind the gateway, at their real ports and with their real schemas; a test says what they answer. */
 export type StandIns = AsyncDisposable & {

@@ -11,7 +11,7 @@ const Scopes = z
 
 /**
  * The body that makes a key. A SERVICE key needs a `callerId` and at least one scope; an OPERATOR key takes neither.
- * `expiresAt` absent: it does not expire.
+ * `expiresAt` absent: it does not expire; the gateway refuses one that is past.
  */
 export const CreateApiKey = z
   .strictObject({

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { getRequestListener } from "@hono/node-server";
 import { localFailure, toErrorEnvelope } from "@keble-scraper/contract";
@@ -11,13 +11,18 @@ const TIMEOUTS = { headersMs: 10_000, requestMs: 30_000, checkMs: 1_000 };
 const KEEP_ALIVE_MS = 65_000;
 /** The largest head, in bytes. */
 const HEAD_BYTES_MAX = 16_384;
+/**
+ * Open answers on one connection. Node starts every request it has parsed, and a chunk of 64 KiB holds a thousand of them;
+ * an HTTP client that pipelines at all keeps fewer than ten on their way.
+ */
+const OPEN_ANSWERS_MAX = 16;
 
 /** The public listener. `url` throws before it has started. */
 export type PublicServer = Component & { readonly url: string };
 
 /**
  * Serves `fetch` at `host`:`port` (0: any free one). What is no HTTP, or comes too slowly, is answered with the envelope
- * too. `stopping` is called once as the stop begins; requests in flight may end until its deadline, then they are cut.
+ * too. A connection with more open answers than it may have is closed. `stopping` is called once as the stop begins; requests in flight may end until its deadline, then they are cut.
  */
 export function createPublicServer(options: {
   readonly host: string;
@@ -31,6 +36,22 @@ export function createPublicServer(options: {
   const timeouts = options.timeouts ?? TIMEOUTS;
   // Its own error handler sees only what can't be made into a request: no host, no URL.
   const listener = getRequestListener(options.fetch, { errorHandler: () => malformed() });
+  const openAnswers = new WeakMap<Duplex, number>();
+  const take = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
+    const { socket } = incoming;
+    // The rest of a chunk is still parsed after its socket was closed.
+    if (socket.destroyed) {
+      return;
+    }
+    const open = (openAnswers.get(socket) ?? 0) + 1;
+    if (open > OPEN_ANSWERS_MAX) {
+      socket.destroy();
+      return;
+    }
+    openAnswers.set(socket, open);
+    outgoing.once("close", () => openAnswers.set(socket, (openAnswers.get(socket) ?? 1) - 1));
+    void listener(incoming, outgoing);
+  };
   let server: Server | undefined;
   let stop: Promise<void> | undefined;
   return {
@@ -54,11 +75,11 @@ export function createPublicServer(options: {
           // Node's own refusal would be without an envelope; the listener's is not.
           requireHostHeader: false,
         },
-        (incoming, outgoing) => void listener(incoming, outgoing),
+        take,
       );
       created.on("clientError", answerClientError);
       // An `Expect` we do not know is passed over, as RFC 9110 (10.1.1) allows.
-      created.on("checkExpectation", (incoming, outgoing) => void listener(incoming, outgoing));
+      created.on("checkExpectation", take);
       await listenAt(created, options);
       server = created;
       options.logger.info({ url: this.url }, "server.started");

@@ -30,10 +30,14 @@ export type KeyStore = {
   revoke(id: string, by: Actor): Promise<Result<ApiKey>>;
 };
 
-/** How long a looked-up key is believed: the bound on a revocation by another process. */
+/** How long a key is believed from when it was asked about: the bound on a revocation by another process. */
 const REMEMBER_MS = 5_000;
 /** The most keys remembered, strangers' wrong ones included; about 3 MB. */
 const REMEMBERED_MAX = 10_000;
+/** How long a caller waits for the look-up of a key, in milliseconds. It takes one or two. */
+const LOOK_UP_MS = 2_000;
+/** The most look-ups that Postgres owes an answer to. At four at a time, these are a fifth of a second's work. */
+const UNANSWERED_MAX = 1_000;
 
 /** One `Bearer` credential of visible ASCII; ours are 51 characters. */
 const BEARER = /^Bearer +([\x21-\x7e]{1,200})$/iu;
@@ -52,12 +56,16 @@ export function createKeyStore(
   const remembered = new LRUCache<string, Found>({ max: REMEMBERED_MAX, ttlResolution: 0, perf: { now } });
   const asked = new Map<string, Promise<Found>>();
   let revocations = 0;
+  let unanswered = 0;
 
   async function ask(hash: Buffer, name: string): Promise<Found> {
     const before = revocations;
-    const key = await fromDatabase(() => findApiKeyByHash(database.commands, hash));
+    const askedAt = now();
+    unanswered += 1;
+    const key = await fromDatabase(() => findApiKeyByHash(database.commands, hash)).finally(() => (unanswered -= 1));
     const found = { principal: key?.principal ?? null };
-    const ttl = Math.floor(Math.min(REMEMBER_MS, key?.expiresInMs ?? REMEMBER_MS));
+    // An answer may come long after it was true.
+    const ttl = Math.floor(Math.min(REMEMBER_MS, key?.expiresInMs ?? REMEMBER_MS) - (now() - askedAt));
     // What was read before a revocation is not remembered after it. A ttl of 0 would mean for ever.
     if (before === revocations && ttl > 0) {
       remembered.set(name, found, { ttl });
@@ -65,7 +73,7 @@ export function createKeyStore(
     return found;
   }
 
-  /** One look-up serves all who come with the same key at the same moment. */
+  /** One look-up serves all who come with the same key at the same moment, and none of them waits for it for long. */
   async function find(secret: string): Promise<Found> {
     const hash = hashApiKey(secret);
     const name = hash.toString("base64");
@@ -73,7 +81,14 @@ export function createKeyStore(
     if (known !== undefined) {
       return known;
     }
-    const asking = ask(hash, name).finally(() => asked.delete(name));
+    if (unanswered >= UNANSWERED_MAX) {
+      throw new DependencyUnavailable("database", "TIMEOUT");
+    }
+    const asking = inTime(ask(hash, name)).finally(() => {
+      if (asked.get(name) === asking) {
+        asked.delete(name);
+      }
+    });
     asked.set(name, asking);
     return asking;
   }
@@ -120,6 +135,19 @@ export function createKeyStore(
       return revoked;
     },
   };
+}
+
+/** The look-up's answer, or DependencyUnavailable once it has taken too long. Whatever comes of it later harms nobody. */
+async function inTime<T>(lookUp: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new DependencyUnavailable("database", "TIMEOUT")), LOOK_UP_MS);
+  });
+  try {
+    return await Promise.race([lookUp, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 async function fromDatabase<T>(run: () => Promise<T>): Promise<T> {
