@@ -39,11 +39,8 @@ export function createPublicServer(options: {
   const openAnswers = new WeakMap<Duplex, number>();
   const take = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     const { socket } = incoming;
-    // The rest of a chunk is still parsed after its socket was closed.
-    if (socket.destroyed) {
-      return;
-    }
     const open = (openAnswers.get(socket) ?? 0) + 1;
+    // The rest of a chunk is still parsed after its socket was closed: it ends here too.
     if (open > OPEN_ANSWERS_MAX) {
       socket.destroy();
       return;

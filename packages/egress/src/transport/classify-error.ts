@@ -117,7 +117,7 @@ function classifyTls(code: string): ErrorMeaning {
  * (7.30). Before a request has gone out there is no response to blame.
  */
 function classifyAssertion(stage: ErrorStage): ErrorMeaning {
-  return "FAULT";
+  if (stage === "TCP" || stage === "TLS") return "FAULT";
   return stage === "NO_BODY" ? "HARMLESS" : "HTTP_PROTOCOL";
 }
 
