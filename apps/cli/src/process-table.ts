@@ -22,15 +22,15 @@ export const PROCESSES = {
     create: async (settings) => (await import("@keble-scraper/fetching/app")).createFetching(settings),
   },
   artifacts: {
-    help: "Run the service of artifacts, pins and downloads",
+    help: "Run the service of artifacts and downloads",
     create: async (settings) => (await import("@keble-scraper/artifacts/app")).createArtifacts(settings),
   },
   callbacks: {
-    help: "Run the service of callback endpoints, events and replays",
+    help: "Run the service of callback endpoints and events",
     create: async (settings) => (await import("@keble-scraper/callbacks/app")).createCallbacks(settings),
   },
   retention: {
-    help: "Run the service of statistics and retention",
+    help: "Run the service of retention; nothing is asked of it yet",
     create: async (settings) => (await import("@keble-scraper/retention/app")).createRetention(settings),
   },
   "worker-fetch": {
@@ -42,7 +42,7 @@ export const PROCESSES = {
     create: async (settings) => (await import("@keble-scraper/callbacks/app")).createCallbacksWorker(settings),
   },
   "worker-maintenance": {
-    help: "Run the worker that recovers, expires, announces and purges",
+    help: "Run the worker that recovers lost work, ends what is overdue and announces what is due",
     create: async (settings) => (await import("@keble-scraper/retention/app")).createMaintenanceWorker(settings),
   },
   beat: {

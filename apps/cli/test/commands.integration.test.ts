@@ -126,6 +126,29 @@ describe("keble-scraper migrate", () => {
   });
 });
 
+describe("a database that can't be asked", () => {
+  it("ends `keys` and `migrate` with one sentence that names the setting, without URL and SQL", async () => {
+    const closed = new URL(database.url);
+    closed.port = "1";
+    const absent = new URL(database.url);
+    absent.pathname = "/no_such_database";
+    for (const [url, code] of [
+      [closed.href, "ECONNREFUSED"],
+      [absent.href, "3D000"],
+    ] as const) {
+      const message = (setting: string) => `${setting}: no query was answered there (${code}).`;
+      const one = { SCRAPER_DATABASE_URL: url, SCRAPER_MIGRATION_DATABASE_URL: url };
+      const expected = { reason: "SERVER_MISSING", message: message("SCRAPER_DATABASE_URL") };
+      for (const args of [["keys", "list"], ["keys", "bootstrap"], ["migrate"]]) {
+        await expect(run(args, one)).rejects.toMatchObject(expected);
+      }
+      await expect(run(["migrate"], { SCRAPER_MIGRATION_DATABASE_URL: url })).rejects.toMatchObject({
+        message: message("SCRAPER_MIGRATION_DATABASE_URL"),
+      });
+    }
+  });
+});
+
 describe("settings of a command", () => {
   it("O1 every command but `up` wants SCRAPER_ENVIRONMENT, and all faults come at once, by name, without values", async () => {
     const env = {

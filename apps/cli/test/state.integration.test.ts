@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,6 +41,20 @@ describe("openStateDirectory", () => {
     expect(() => openStateDirectory(file)).toThrow(/SCRAPER_STATE_DIRECTORY/);
   });
 });
+
+// In a process of its own: what it guards against is a loop that no time limit of a test can end.
+it.runIf(process.platform === "linux")(
+  "a state directory that can't be made, like one below /proc, is refused at once",
+  () => {
+    const module = new URL("../src/stack/state-directory.ts", import.meta.url).href;
+    const source = `const { openStateDirectory } = await import(${JSON.stringify(module)});
+      try { openStateDirectory("/proc/x/y") } catch (error) { console.log(error.reason, error.message) }`;
+    const args = ["--conditions=@keble-scraper/source", "--import", "tsx", "--input-type=module", "--eval", source];
+    const { stdout } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 20_000, killSignal: "SIGKILL" });
+    expect(stdout).toMatch(/^STATE_UNUSABLE .*\/proc\/x.*\n.*SCRAPER_STATE_DIRECTORY/);
+  },
+  30_000,
+);
 
 describe("loadStackSecrets", () => {
   it("finds them again, and makes only what is missing", () => {

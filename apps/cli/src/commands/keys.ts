@@ -5,6 +5,7 @@ import { type Command, Option } from "commander";
 import type { CliContext } from "../cli-context.ts";
 import { CliError } from "../cli-error.ts";
 import { readSettings, UNREAD_SETTINGS } from "../read-settings.ts";
+import { toDatabaseError } from "../to-database-error.ts";
 
 /** Who the audit names for what an operator does at the command line. */
 const BY_CLI = { actor: "system:cli", requestId: null } as const;
@@ -134,7 +135,11 @@ async function* allKeys(database: Database): AsyncGenerator<ApiKey> {
 }
 
 /** Does the work of a command line on the database that the settings name. */
-function onDatabase(context: CliContext, work: (parts: Work) => Promise<void>): Promise<void> {
+async function onDatabase(context: CliContext, work: (parts: Work) => Promise<void>): Promise<void> {
   const { database: place, retention } = readSettings(context, { base: UNREAD_SETTINGS });
-  return withDatabase(place.url, (database) => work({ context, database, auditDays: retention.auditDays }));
+  try {
+    await withDatabase(place.url, (database) => work({ context, database, auditDays: retention.auditDays }));
+  } catch (error) {
+    throw toDatabaseError(error, "SCRAPER_DATABASE_URL");
+  }
 }

@@ -2,12 +2,16 @@ import { migrate, NewerSchemaError } from "@keble-scraper/db";
 import type { CliContext } from "../cli-context.ts";
 import { CliError } from "../cli-error.ts";
 import { readSettings, UNREAD_SETTINGS } from "../read-settings.ts";
+import { toDatabaseError } from "../to-database-error.ts";
 
 /** `keble-scraper migrate`: any number may run at once. Says how many migrations it applied. */
 export async function runMigrate(context: CliContext): Promise<void> {
   const { database } = readSettings(context, { base: UNREAD_SETTINGS });
-  const applied = await migrateDatabase({ migrationUrl: database.migrationUrl, appUrl: database.url });
-  if (new URL(database.migrationUrl).username === new URL(database.url).username) {
+  const { migrationUrl, url: appUrl } = database;
+  const applied = await migrateDatabase({ migrationUrl, appUrl }).catch((error: unknown) => {
+    throw toDatabaseError(error, migrationUrl === appUrl ? "SCRAPER_DATABASE_URL" : "SCRAPER_MIGRATION_DATABASE_URL");
+  });
+  if (new URL(migrationUrl).username === new URL(appUrl).username) {
     context.print("Both database roles are one: only triggers protect the ledger of attempts and the audit");
   }
   context.print(applied === 0 ? "The database is up to date" : `Applied ${applied} migrations`);

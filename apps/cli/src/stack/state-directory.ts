@@ -1,5 +1,5 @@
-import { accessSync, constants, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { CliError } from "../cli-error.ts";
 
 /** The layout of the state directory that this version writes. A higher number on disk is refused. */
@@ -30,8 +30,7 @@ export type StateDirectory = {
 export function openStateDirectory(path: string): StateDirectory {
   const root = resolve(path);
   try {
-    for (const folder of [root, join(root, "logs"), join(root, "run")])
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
+    for (const folder of [root, join(root, "logs"), join(root, "run")]) makeFolder(folder);
     accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
     checkVersion(join(root, "state.json"));
   } catch (cause) {
@@ -57,6 +56,21 @@ export function openStateDirectory(path: string): StateDirectory {
     demo: join(root, "demo.json"),
     site: join(root, "site.json"),
   };
+}
+
+/**
+ * Makes a folder and its missing parents, one by one. Node 20's own `recursive` spins for ever where an existing parent
+ * answers ENOENT, as /proc does.
+ */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (!existsSync(folder)) throw error;
+  }
 }
 
 /** Replaces a JSON file in one step, mode 0600: a reader sees the old or the new one, never a part. */

@@ -1,0 +1,23 @@
+import { isDatabaseOutage } from "@keble-scraper/db";
+import type { SettingName } from "@keble-scraper/service";
+import { CliError } from "./cli-error.ts";
+
+/** SQLSTATEs of a login that was refused and of a database that does not exist. */
+const REFUSED = /^(?:28|3D000)/;
+
+/**
+ * The error that a command line ends with when its database can't be asked: SERVER_MISSING with one sentence that names
+ * the setting and shows neither URL nor SQL. Any other error comes back as it is.
+ */
+export function toDatabaseError(error: unknown, setting: SettingName): unknown {
+  const code = codeOf(error);
+  if (code === null || !(isDatabaseOutage(error) || REFUSED.test(code))) return error;
+  return new CliError("SERVER_MISSING", `${setting}: no query was answered there (${code}).`, { cause: error });
+}
+
+/** The code that an error or the nearest of its causes has. */
+function codeOf(error: unknown): string | null {
+  if (typeof error !== "object" || error === null) return null;
+  if ("code" in error && typeof error.code === "string") return error.code;
+  return "cause" in error ? codeOf(error.cause) : null;
+}
