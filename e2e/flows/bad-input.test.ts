@@ -103,6 +103,12 @@ const REST: [string, () => Promise<{ status: number; headers: object; body: unkn
     400,
     "INVALID_REQUEST",
   ],
+  [
+    "an idempotency key on a batch",
+    () => api.call("POST", "/v1/jobs/batch", { body: { jobs: [good] }, headers: { "idempotency-key": "k" } }),
+    400,
+    "INVALID_REQUEST",
+  ],
   ["an unknown path", () => api.call("GET", "/v1/nothing"), 404, "NOT_FOUND"],
   ["a foreign job's id", () => api.call("GET", `/v1/jobs/${crypto.randomUUID()}`), 404, "NOT_FOUND"],
   ["an id that is none", () => api.call("GET", "/v1/jobs/42"), 404, "NOT_FOUND"],

@@ -18,7 +18,7 @@ export const QUEUED: Job = {
   limits: { attemptBudget: 3, attemptsUsed: 0, deadlineAt: AT, maxBodyBytes: 1, costCapMicros: 0, costMicros: 0 },
   result: null,
   failure: null,
-  callback: { endpoint: "orders", eventId: null, state: null },
+  callback: { endpoint: "orders", eventId: null, state: "PENDING" },
   labels: {},
   createdAt: AT,
   dueAt: AT,

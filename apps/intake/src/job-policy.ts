@@ -24,13 +24,14 @@ type Policy = {
 export function vetJob(job: SubmitJob, policy: Policy): Result<{ readonly url: string }, DetailedFailure> {
   const vetted = vetUrl(job.target.url, { allowedTargets: policy.allowedTargets });
   if (!vetted.ok) return failed(localFailure("TARGET_FORBIDDEN"));
+  // A transport that is not there has no routes to name.
+  const unavailable = job.transport === "HTTP" ? unavailableRoutes(job, policy.routes) : [];
+  if (unavailable.length > 0) return failed({ ...localFailure("ROUTE_UNAVAILABLE"), details: unavailable });
   const unsupported = unsupportedFields(job);
   if (unsupported.length > 0) return failed({ ...localFailure("NOT_SUPPORTED"), details: unsupported });
-  const unavailable = unavailableRoutes(job, policy.routes);
-  if (unavailable.length > 0) return failed({ ...localFailure("ROUTE_UNAVAILABLE"), details: unavailable });
   if (job.limits.maxBodyBytes > policy.bodyBytesMax) {
     const message = `At most ${policy.bodyBytesMax} bytes are allowed here.`;
-    return failed({ ...localFailure("INVALID_REQUEST"), details: [{ path: "limits.maxBodyBytes", message }] });
+    return failed({ ...localFailure("NOT_SUPPORTED"), details: [{ path: "limits.maxBodyBytes", message }] });
   }
   return ok({ url: vetted.url.href });
 }

@@ -134,7 +134,8 @@ function toAcceptedJob(
     },
     result: null,
     failure: null,
-    callback: job.callbackEndpoint === null ? null : { endpoint: job.callbackEndpoint, eventId: null, state: null },
+    callback:
+      job.callbackEndpoint === null ? null : { endpoint: job.callbackEndpoint, eventId: null, state: "PENDING" },
     labels: job.labels,
     createdAt,
     dueAt: createdAt,

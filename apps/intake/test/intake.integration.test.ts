@@ -167,13 +167,19 @@ const REFUSED: [string, object, string, string][] = [
   ["egress wishes", { ...body, egress: { country: "us" } }, "NOT_SUPPORTED", "egress"],
   ["a stored answer", { ...body, freshness: "ONE_HOUR" }, "NOT_SUPPORTED", "freshness"],
   ["money", { ...body, limits: { costCapMicros: 1 } }, "NOT_SUPPORTED", "limits.costCapMicros"],
+  [
+    "a paid route that is not configured",
+    { ...body, routes: ["RESIDENTIAL"], limits: { costCapMicros: 5 } },
+    "ROUTE_UNAVAILABLE",
+    "routes.0",
+  ],
   ["a route that is not configured", { ...body, routes: ["DIRECT", "RESIDENTIAL"] }, "ROUTE_UNAVAILABLE", "routes.1"],
   ["an unknown callback", { ...body, callback: { endpoint: "nobody" } }, "UNKNOWN_CALLBACK_ENDPOINT", ""],
   ["an unknown field", { ...body, extra: 1 }, "INVALID_REQUEST", "extra"],
   [
     "a body over the ceiling",
     { ...body, limits: { maxBodyBytes: 200_000_000 } },
-    "INVALID_REQUEST",
+    "NOT_SUPPORTED",
     "limits.maxBodyBytes",
   ],
 ];

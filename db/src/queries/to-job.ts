@@ -47,7 +47,7 @@ function toResult(row: JobRow): Job["result"] {
 /** No event by the time the job has ended: the endpoint's filter did not want it. */
 function toCallback(row: JobRow): JobCallback | null {
   if (row.endpointName === null) return null;
-  if (row.finishedAt === null) return { endpoint: row.endpointName, eventId: null, state: null };
+  if (row.finishedAt === null) return { endpoint: row.endpointName, eventId: null, state: "PENDING" };
   return {
     endpoint: row.endpointName,
     eventId: row.eventId,

@@ -55,7 +55,7 @@ describe("lists", () => {
 describe("a job", () => {
   it("has no callback, or one whose event comes with its end", () => {
     expect(contract.Job.parse(job)).toEqual(job);
-    const waiting = { ...job, callback: { endpoint: "orders", eventId: null, state: null } };
+    const waiting = { ...job, callback: { endpoint: "orders", eventId: null, state: "PENDING" } };
     expect(contract.Job.parse(waiting)).toEqual(waiting);
   });
 

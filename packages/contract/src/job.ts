@@ -33,11 +33,11 @@ export const JobResult = z.strictObject({
 });
 export type JobResult = z.infer<typeof JobResult>;
 
-/** A job's callback. `eventId` and `state` are null until the job ends. */
+/** A job's callback. It is PENDING, and `eventId` null, until the job ends; NOT_WANTED has no event either. */
 export const JobCallback = z.strictObject({
   endpoint: Name,
   eventId: Id.nullable(),
-  state: z.enum(EVENT_STATES).nullable(),
+  state: z.enum(EVENT_STATES),
 });
 export type JobCallback = z.infer<typeof JobCallback>;
 

@@ -4,7 +4,7 @@ import { procedure } from "../context.ts";
 import { managedCaller } from "../managed-caller.ts";
 import { readCursor } from "../read-cursor.ts";
 
-/** A page of endpoints, newest first: a service's own, whatever it asks for; an operator's of the caller it names, or all. */
+/** A page of endpoints, newest first: a service's own, none of another caller's; an operator's of the caller it names, or all. */
 export const listEndpoints = procedure
   .input(ListEndpointsCall)
   .output(ListEndpointsAnswer)
@@ -13,6 +13,8 @@ export const listEndpoints = procedure
     if (!caller.ok) return caller;
     const after = readCursor(query.cursor);
     if (!after.ok) return after;
+    const isForeign = caller.value !== null && query.callerId !== undefined && query.callerId !== caller.value;
+    if (isForeign) return ok({ items: [], nextCursor: null });
     const callerId = caller.value ?? query.callerId ?? null;
     const filter = { callerId, name: query.name ?? null, afterId: after.value, limit: query.limit };
     return ok(await readEndpoints(ctx.database.reads, filter));

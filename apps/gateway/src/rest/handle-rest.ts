@@ -71,6 +71,10 @@ function readIds(params: Readonly<Record<string, string>>): Record<string, strin
 
 function takeHeaders(route: RestRoute, headers: Headers): { idempotencyKey?: string; waitSeconds?: number } {
   const takes = route.takes ?? [];
+  // Ignored, it would let a caller believe that a second try makes nothing twice.
+  if (route.keyed === "ITEMS" && headers.has("idempotency-key")) {
+    throw invalidRequest("idempotency-key", "Give each job of the batch a key of its own.");
+  }
   const key = takes.includes("idempotency-key") ? headers.get("idempotency-key") : null;
   if (key !== null && !IdempotencyKey.safeParse(key).success) {
     throw invalidRequest("idempotency-key", "The header takes 1 to 255 visible ASCII characters.");

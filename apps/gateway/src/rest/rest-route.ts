@@ -26,6 +26,8 @@ export type RestRoute = {
   readonly bodyBytesMax?: number;
   /** Request headers that become fields of the procedure's input. */
   readonly takes?: readonly ("idempotency-key" | "prefer")[];
+  /** Set where a key for the whole request would promise what is not kept: its items have keys of their own. */
+  readonly keyed?: "ITEMS";
   /** What may be answered, by status; null: no body. */
   readonly answers: Readonly<Record<number, z.ZodType | null>>;
   readonly answer: (output: unknown) => RestAnswer;

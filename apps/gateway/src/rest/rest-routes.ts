@@ -55,6 +55,7 @@ export const REST_ROUTES: readonly RestRoute[] = [
     method: "POST",
     path: "/v1/jobs/batch",
     procedure: "submitBatch",
+    keyed: "ITEMS",
     summary: "Submit up to 1,000 jobs",
     body: SubmitBatch,
     bodyBytesMax: BATCH_BYTES_MAX,

@@ -15,7 +15,6 @@ export const checkJob = procedure
     const job = parsed.data;
     const known = await ctx.routes.list();
     const vetted = vetJob(job, { ...ctx, routes: known });
-    if (!vetted.ok && vetted.failure.code === "INVALID_REQUEST") return vetted;
     const routes = job.routes.map(
       (route) => known.find((state) => state.route === route) ?? { route, available: false, reason: "not configured" },
     );

@@ -15,8 +15,8 @@ const NOISE = Buffer.from(Array.from({ length: 400 }, (_, index) => 32 + ((index
 
 test.each<[string, Uint8Array | string, string | null, string | null, string | null]>([
   ["header", "x", "text/html; charset=UTF-8", "utf-8", "utf-8"],
-  ["label of the standard", "x", 'text/html; charset="latin1"', "windows-1252", "windows-1252"],
-  ["mark over header", "\ufeffx", "text/html; charset=iso-8859-1", "windows-1252", "utf-8"],
+  ["label of the standard", "x", 'text/html; charset="latin1"', "latin1", "windows-1252"],
+  ["mark over header", "\ufeffx", "text/html; charset=iso-8859-1", "iso-8859-1", "utf-8"],
   ["mark of UTF-16", Buffer.from([0xff, 0xfe, 0x78, 0]), null, null, "utf-16le"],
   ["header over meta", "<meta charset=windows-1251>", "text/html; charset=utf-8", "utf-8", "utf-8"],
   ["meta", "<meta charset=windows-1251>", "text/html", null, "windows-1251"],

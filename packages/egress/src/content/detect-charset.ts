@@ -4,9 +4,8 @@ import { type MediaType, readMediaType } from "./media-type.ts";
 import { isXml, SNIFF_BYTES_MAX } from "./sniff-type.ts";
 
 /**
- * Names are those of the Encoding standard, in lower case; a label it does not know is kept as written, in lower case.
- * - `declared`: by the Content-Type header; null when it says nothing.
- * - `detected`: the encoding to read the body with; null when it is no text, or cannot be told.
+ * - `declared`: the Content-Type header's label as written, in lower case; null when it says nothing.
+ * - `detected`: the Encoding standard's name, in lower case, of the encoding to read the body with; null when it is no text, or cannot be told.
  */
 export type Charset = { readonly declared: string | null; readonly detected: string | null };
 
@@ -22,10 +21,10 @@ export function detectCharset(firstBytes: Uint8Array, declaredContentType: strin
   const bytes = firstBytes.subarray(0, SNIFF_BYTES_MAX);
   const mediaType = readMediaType(declaredContentType);
   const label = mediaType?.charset ?? null;
-  const declared = label === null || label === "" ? null : nameOf(label);
+  const declared = label === null || label === "" ? null : label.trim().toLowerCase().slice(0, LABEL_CHARS_MAX);
   const mark = readMark(bytes);
   if (mark !== null) return { declared, detected: mark };
-  const known = declared !== null && isKnown(declared) ? declared : null;
+  const known = declared !== null && isKnown(declared) ? nameOf(declared) : null;
   const isText = bytes.length > 0 && (!isBinary(bytes) || known?.startsWith("utf-16") === true);
   return { declared, detected: isText ? (known ?? readDocument(bytes, mediaType) ?? guess(bytes)) : null };
 }
