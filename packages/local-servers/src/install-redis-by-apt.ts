@@ -9,6 +9,8 @@ export type RedisInstallation = "INSTALLED" | "NOT_APPLICABLE";
 
 const APT = "/usr/bin/apt-get";
 const TIMEOUT_MS = 180_000;
+/** Another apt or dpkg may be at work: it is waited for, up to a minute. */
+const WAIT_FOR_OTHERS = ["-o", "DPkg::Lock::Timeout=60"];
 const run = promisify(execFile);
 
 /**
@@ -25,7 +27,10 @@ export async function installRedisByApt(options: {
   try {
     options.onMessage("No Redis on the PATH: installing the package redis-server with apt-get");
     await run(APT, ["update", "-qq"], { env, timeout: TIMEOUT_MS });
-    await run(APT, ["install", "-y", "-qq", "--no-install-recommends", "redis-server"], { env, timeout: TIMEOUT_MS });
+    await run(APT, [...WAIT_FOR_OTHERS, "install", "-y", "-qq", "--no-install-recommends", "redis-server"], {
+      env,
+      timeout: TIMEOUT_MS,
+    });
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message.split("\n").slice(0, 3).join(" ") : "unknown";
     throw new LocalServerError("REDIS_INSTALL_FAILED", `apt-get could not install redis-server: ${reason}`, { cause });
