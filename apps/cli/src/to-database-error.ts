@@ -5,12 +5,19 @@ import { CliError } from "./cli-error.ts";
 /** SQLSTATEs of a login that was refused and of a database that does not exist. */
 const REFUSED = /^(?:28|3D000)/;
 
+/** SQLSTATE of a table that is not there: nothing was migrated. */
+const UNDEFINED_TABLE = "42P01";
+
 /**
  * The error that a command line ends with when its database can't be asked: SERVER_MISSING with one sentence that names
  * the setting and shows neither URL nor SQL. Any other error comes back as it is.
  */
 export function toDatabaseError(error: unknown, setting: SettingName): unknown {
   const code = codeOf(error);
+  if (code === UNDEFINED_TABLE) {
+    const message = `${setting}: the database there has no schema yet. Run \`keble-scraper migrate\` first.`;
+    return new CliError("SERVER_MISSING", message, { cause: error });
+  }
   if (code === null || !(isDatabaseOutage(error) || REFUSED.test(code))) return error;
   return new CliError("SERVER_MISSING", `${setting}: no query was answered there (${code}).`, { cause: error });
 }

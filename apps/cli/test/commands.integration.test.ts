@@ -147,6 +147,14 @@ describe("a database that can't be asked", () => {
       });
     }
   });
+
+  it("ends `keys` with one sentence while nothing was migrated", async () => {
+    await using empty = await createTestDatabase({ migrate: () => Promise.resolve(), template: "empty" });
+    await expect(run(["keys", "list"], { SCRAPER_DATABASE_URL: empty.url })).rejects.toMatchObject({
+      reason: "SERVER_MISSING",
+      message: "SCRAPER_DATABASE_URL: the database there has no schema yet. Run `keble-scraper migrate` first.",
+    });
+  });
 });
 
 describe("settings of a command", () => {
