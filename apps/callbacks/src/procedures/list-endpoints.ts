@@ -1,8 +1,7 @@
 import { ListEndpointsAnswer, ListEndpointsCall, ok } from "@keble-scraper/contract";
-import { listEndpoints as readEndpoints } from "@keble-scraper/db";
+import { listEndpoints as readEndpoints, readCursor } from "@keble-scraper/db";
 import { procedure } from "../context.ts";
 import { managedCaller } from "../managed-caller.ts";
-import { readCursor } from "../read-cursor.ts";
 
 /** A page of endpoints, newest first: a service's own, none of another caller's; an operator's of the caller it names, or all. */
 export const listEndpoints = procedure

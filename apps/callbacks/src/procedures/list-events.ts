@@ -1,8 +1,7 @@
 import { ListEventsAnswer, ListEventsCall, ok } from "@keble-scraper/contract";
-import { listEvents as readEvents } from "@keble-scraper/db";
+import { listEvents as readEvents, readCursor } from "@keble-scraper/db";
 import { procedure } from "../context.ts";
 import { managedCaller } from "../managed-caller.ts";
-import { readCursor } from "../read-cursor.ts";
 
 /** A page of events, newest first: a service's own, an operator's of all callers. */
 export const listEvents = procedure

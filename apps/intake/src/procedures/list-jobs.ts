@@ -1,5 +1,5 @@
-import { ListJobsAnswer, ListJobsCall, failed, localFailure, ok } from "@keble-scraper/contract";
-import { listJobs as readJobs, parseCursor } from "@keble-scraper/db";
+import { ListJobsAnswer, ListJobsCall, ok } from "@keble-scraper/contract";
+import { listJobs as readJobs, readCursor } from "@keble-scraper/db";
 import { procedure } from "../procedure.ts";
 
 /** A page of jobs, newest first: a service's own, an operator's of all callers. */
@@ -8,16 +8,13 @@ export const listJobs = procedure
   .output(ListJobsAnswer)
   .query(async ({ ctx, input }) => {
     const { cursor, label, ...filter } = input.query;
-    const afterId = cursor === undefined ? null : parseCursor(cursor);
-    if (cursor !== undefined && afterId === null) {
-      const details = [{ path: "cursor", message: "Give back a cursor as it came." }];
-      return failed({ ...localFailure("INVALID_REQUEST"), details });
-    }
+    const after = readCursor(cursor);
+    if (!after.ok) return after;
     return ok(
       await readJobs(ctx.database.reads, {
         ...filter,
         callerId: input.principal.callerId,
-        afterId,
+        afterId: after.value,
         label: label === undefined ? null : splitLabel(label),
       }),
     );
