@@ -10,6 +10,9 @@ test("J9 50,000 waiting jobs of one caller do not delay another caller's job", a
   const job = {
     idempotencyKey: null,
     requestSha256: "00".repeat(32),
+    hostKey: "127.0.0.1",
+    capture: null,
+    egress: null,
     target: { url: `http://127.0.0.1:${rig.origin.port}/page`, method: "GET" as const, headers: {} },
     transport: "HTTP",
     routes: ["DIRECT"],

@@ -9,7 +9,7 @@ import {
   localFailure,
   ok,
 } from "@keble-scraper/contract";
-import { type AllowedTargets, vetUrl } from "@keble-scraper/egress";
+import { type AllowedTargets, hostKeyOf, vetUrl } from "@keble-scraper/egress";
 
 type Policy = {
   readonly routes: readonly RouteState[];
@@ -21,7 +21,10 @@ type Policy = {
  * What a well-formed job must meet to be accepted here. The value is the target's URL as it will be fetched. A forbidden
  * target gets one neutral text, whatever the reason.
  */
-export function vetJob(job: SubmitJob, policy: Policy): Result<{ readonly url: string }, DetailedFailure> {
+export function vetJob(
+  job: SubmitJob,
+  policy: Policy,
+): Result<{ readonly url: string; readonly hostKey: string }, DetailedFailure> {
   const vetted = vetUrl(job.target.url, { allowedTargets: policy.allowedTargets });
   if (!vetted.ok) return failed(localFailure("TARGET_FORBIDDEN"));
   // A transport that is not there has no routes to name.
@@ -33,7 +36,7 @@ export function vetJob(job: SubmitJob, policy: Policy): Result<{ readonly url: s
     const message = `At most ${policy.bodyBytesMax} bytes are allowed here.`;
     return failed({ ...localFailure("NOT_SUPPORTED"), details: [{ path: "limits.maxBodyBytes", message }] });
   }
-  return ok({ url: vetted.url.href });
+  return ok({ url: vetted.url.href, hostKey: hostKeyOf(vetted.url) });
 }
 
 function unsupportedFields(job: SubmitJob): ErrorDetail[] {

@@ -23,16 +23,24 @@ export const jobs = pgTable(
     routeIndex: smallint("route_index").notNull().default(0),
     leaseToken: uuid("lease_token"),
     attemptRoute: text("attempt_route"),
+    /** Why `due_at` was moved: `host:<key>` or `route:<route>`; null when nothing moved it. Claims clear it. */
+    deferredBy: text("deferred_by"),
+    /** The times that admission booked for the job and that a release carries over; null when it holds none. */
+    booking: jsonb("booking"),
 
     idempotencyKey: text("idempotency_key"),
     requestSha256: bytes("request_sha256").notNull(),
     target: jsonb("target").notNull(),
+    /** What the target's rate, slots and holds are kept by: the host, with its port where it is not the scheme's own. */
+    hostKey: text("host_key").notNull(),
     transport: text("transport").notNull(),
     routes: text("routes").array().notNull(),
     freshness: text("freshness").notNull(),
     accept: text("accept").notNull(),
     contentTypes: text("content_types").array(),
     robots: text("robots").notNull(),
+    capture: text("capture"),
+    egress: jsonb("egress"),
     labels: jsonb("labels").notNull(),
     attemptBudget: smallint("attempt_budget").notNull(),
     maxBodyBytes: bigint("max_body_bytes", { mode: "number" }).notNull(),
@@ -64,6 +72,14 @@ export const jobs = pgTable(
     index("jobs_due")
       .on(table.dueAt)
       .where(sql`status = 'QUEUED'`),
+    // countWaitingJobs and deferHeldJobs of a host
+    index("jobs_host_queued")
+      .on(table.hostKey)
+      .where(sql`status = 'QUEUED'`),
+    // resumeDeferredJobs
+    index("jobs_deferred")
+      .on(table.deferredBy)
+      .where(sql`deferred_by is not null`),
     // recoverLeases
     index("jobs_lease")
       .on(table.leaseUntil)

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { createDirectTransport, type FetchRequest, vetUrl } from "@keble-scraper/egress";
+import { ADMIT_ALL, createDirectTransport, type FetchRequest, vetUrl } from "@keble-scraper/egress";
 
 /**
  * CPU of one fetch of a 10 KiB page over kept connections, without the origin's: it runs in a process of its own.
@@ -35,6 +35,8 @@ try {
     callerId: "bench",
     robots: "IGNORE",
     attemptLimitMs: 60_000,
+    capture: "DOM",
+    egress: { country: null, session: null },
   };
   const sink = { write() {} };
 
@@ -44,7 +46,10 @@ try {
       const { signal } = new AbortController();
       while (left > 0) {
         left -= 1;
-        const outcome = await transport.fetch({ ...request, deadline: performance.now() + 60_000 }, sink, { signal });
+        const outcome = await transport.fetch({ ...request, deadline: performance.now() + 60_000 }, sink, {
+          signal,
+          admit: ADMIT_ALL,
+        });
         if (!outcome.ok) throw new Error(JSON.stringify(outcome.failure));
       }
     };

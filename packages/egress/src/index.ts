@@ -38,11 +38,20 @@ export {
   createDirectTransport,
   DEFAULT_USER_AGENT,
   PRODUCT_TOKEN,
-  type DirectTransport,
   type DirectTransportOptions,
 } from "./transport/direct-transport.ts";
-export { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./transport/egress-limits.ts";
-export type { FetchOutcome, FetchResponse, FetchTimings } from "./transport/fetch-outcome.ts";
+export { ADMIT_ALL, type AdmitHop, type Hop, type HopVerdict, type HopWait } from "./transport/admission.ts";
+export { hostKeyOf } from "./transport/host-key.ts";
+export type { Transport } from "./transport/transport.ts";
+export { DEFAULT_EGRESS_LIMITS, type EgressLimits, socketCeilingBytes } from "./transport/egress-limits.ts";
+export {
+  type AttemptUsage,
+  FREE_USAGE,
+  type FetchOutcome,
+  type FetchResponse,
+  type FetchTimings,
+  type RefusedBody,
+} from "./transport/fetch-outcome.ts";
 export type { FetchControl, FetchRequest } from "./transport/fetch-request.ts";
 export type { PinnedClientOverrides } from "./transport/pinned-client.ts";
 export type { Framing, ResponseHeaders } from "./transport/response-head.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { bytes, createGate, page, stall, startOrigin } from "@keble-scraper/testkit";
 import { describe, expect, it } from "vitest";
-import { DEFAULT_EGRESS_LIMITS } from "../src/index.ts";
+import { ADMIT_ALL, DEFAULT_EGRESS_LIMITS } from "../src/index.ts";
 import { Connection } from "../src/transport/connection.ts";
 import { exchange } from "../src/transport/exchange.ts";
 import { createStop } from "../src/transport/stop.ts";
@@ -251,7 +251,11 @@ describe("W10 a transport's own pool", () => {
     await rig.transport.close(performance.now() + 20);
     expect((await running).outcome).toMatchObject({ ok: false, aborted: true, sent: true });
     expect(rig.transport.sockets()).toBe(0);
-    const late = await rig.transport.fetch(toRequest(URL_A), { write() {} }, { signal: new AbortController().signal });
+    const late = await rig.transport.fetch(
+      toRequest(URL_A),
+      { write() {} },
+      { admit: ADMIT_ALL, signal: new AbortController().signal },
+    );
     expect(late).toMatchObject({ ok: false, aborted: true, sent: false });
     expect(origin.connections()).toBe(1);
   });

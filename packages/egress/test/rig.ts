@@ -1,11 +1,13 @@
 import type { Origin } from "@keble-scraper/testkit";
 import {
+  ADMIT_ALL,
+  type AdmitHop,
   type BodySink,
   createDirectTransport,
-  type DirectTransport,
   type EgressLimits,
   type FetchOutcome,
   type FetchRequest,
+  type Transport,
 } from "../src/index.ts";
 import type { Resolver } from "../src/dns/resolver.ts";
 import { vetUrl, type VettedUrl } from "../src/policy/vet-url.ts";
@@ -34,7 +36,7 @@ export function createStubResolver(
 }
 
 export type Rig = AsyncDisposable & {
-  readonly transport: DirectTransport;
+  readonly transport: Transport;
   readonly dialled: string[];
   get(url: string, overrides?: Partial<FetchRequest>, signal?: AbortSignal): Promise<Fetched>;
   fetchInto(url: string, sink: BodySink, signal: AbortSignal, overrides: Partial<FetchRequest>): Promise<FetchOutcome>;
@@ -47,6 +49,8 @@ export type RigOptions = {
   readonly resolver?: Resolver;
   readonly limits?: Partial<EgressLimits>;
   readonly authorities?: readonly string[];
+  /** Absent: every hop may go at once. */
+  readonly admit?: AdmitHop;
   /** Where a vetted address is dialled instead; the default sends all to `origin`. */
   readonly dial?: (address: string, port: number) => { readonly host: string; readonly port: number };
 };
@@ -54,6 +58,7 @@ export type RigOptions = {
 /** A direct transport whose policy sees public addresses while its sockets go to `origin`. */
 export function createRig(origin: Origin, options: RigOptions = {}): Rig {
   const dialled: string[] = [];
+  const { admit = ADMIT_ALL } = options;
   const transport = createDirectTransport({
     resolver: options.resolver ?? createStubResolver(),
     limits: { ...PATIENT_LIMITS, ...options.limits },
@@ -75,10 +80,10 @@ export function createRig(origin: Origin, options: RigOptions = {}): Rig {
           chunks.push(Buffer.from(chunk));
         },
       };
-      const outcome = await transport.fetch(toRequest(url, overrides), sink, { signal });
+      const outcome = await transport.fetch(toRequest(url, overrides), sink, { signal, admit });
       return { outcome, body: Buffer.concat(chunks), writes: chunks.length };
     },
-    fetchInto: (url, sink, signal, overrides) => transport.fetch(toRequest(url, overrides), sink, { signal }),
+    fetchInto: (url, sink, signal, overrides) => transport.fetch(toRequest(url, overrides), sink, { signal, admit }),
     async [Symbol.asyncDispose]() {
       await transport.close(performance.now());
     },
@@ -97,6 +102,8 @@ export function toRequest(url: string, overrides: Partial<FetchRequest> = {}): F
     robots: "IGNORE",
     deadline: performance.now() + 60_000,
     attemptLimitMs: 20_000,
+    capture: "DOM",
+    egress: { country: null, session: null },
     ...overrides,
   };
 }

@@ -42,3 +42,4 @@ export {
 } from "./settings.ts";
 export { createSettleLane, type SettleLane } from "./settle-lane.ts";
 export { NO_SIGNALS, type Signals } from "./signals.ts";
+export type { ProxySettings, RouteMoney, RouteRate, RouteSettings } from "./route-settings.ts";

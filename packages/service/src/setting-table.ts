@@ -1,3 +1,4 @@
+import { ROUTE_SETTINGS } from "./route-setting-table.ts";
 import { choice, count, days, milliseconds, number, text } from "./setting.ts";
 import { lineParser, parseHostPorts, parsePath, parseSecretKey, tokenParser, urlParser } from "./setting-parsers.ts";
 
@@ -11,7 +12,7 @@ export const FETCH_SLOTS_MAX = 1_000;
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-const LEASES = ["worker-fetch", "worker-callbacks", "worker-maintenance"] as const;
+const LEASES = ["worker-fetch", "worker-render", "worker-callbacks", "worker-maintenance"] as const;
 const SERVICES = ["gateway", "intake", "fetching", "artifacts", "callbacks", "retention"] as const;
 const HTTP_URL = urlParser(["http", "https"], { bare: true });
 const POSTGRES_URL = urlParser(["postgres", "postgresql"]);
@@ -23,7 +24,7 @@ function serviceUrl(service: string, port: number) {
     default: { text: `http://127.0.0.1:${port}` },
     parse: HTTP_URL,
     help: `Where the ${service} service answers the other processes.`,
-    readBy: [...SERVICES, "worker-fetch", "worker-callbacks"],
+    readBy: [...SERVICES, "worker-fetch", "worker-render", "worker-callbacks"],
   });
 }
 
@@ -51,7 +52,7 @@ export const SETTINGS = {
     default: { text: ".keble" },
     parse: parsePath,
     help: "Where the local stack keeps its databases, keys and files; spooled bodies go below it.",
-    readBy: ["up", "worker-fetch"],
+    readBy: ["up", "worker-fetch", "worker-render"],
   }),
 
   SCRAPER_DATABASE_URL: text({
@@ -175,20 +176,20 @@ export const SETTINGS = {
     default: 500,
     max: 3_600_000,
     help: "The first ceiling of a job's random wait before its next attempt; doubled each time.",
-    readBy: ["fetching", "worker-fetch", "worker-maintenance"],
+    readBy: ["fetching", "worker-fetch", "worker-render", "worker-maintenance"],
   }),
   SCRAPER_RETRY_CEILING_MS: milliseconds({
     default: 60_000,
     max: 86_400_000,
     help: "The highest ceiling of that wait.",
-    readBy: ["fetching", "worker-fetch", "worker-maintenance"],
+    readBy: ["fetching", "worker-fetch", "worker-render", "worker-maintenance"],
   }),
   SCRAPER_ABORT_GRACE_MS: milliseconds({
     default: 2_000,
     min: 0,
     max: 60_000,
     help: "How long after its deadline a running job may still settle.",
-    readBy: ["fetching", "worker-fetch", "worker-maintenance"],
+    readBy: ["fetching", "worker-fetch", "worker-render", "worker-maintenance"],
   }),
   SCRAPER_DRAIN_GRACE_SECONDS: number({
     default: 20,
@@ -220,7 +221,7 @@ export const SETTINGS = {
     absentHelp: "`spool` under SCRAPER_STATE_DIRECTORY",
     parse: parsePath,
     help: "Where a fetch worker keeps bodies over 256 KiB until they are stored.",
-    readBy: ["worker-fetch"],
+    readBy: ["worker-fetch", "worker-render"],
   }),
   SCRAPER_HTTP_ATTEMPT_SECONDS: number({
     default: 60,
@@ -228,25 +229,25 @@ export const SETTINGS = {
     max: 3_600,
     unit: "seconds",
     help: "The hard limit of one HTTP attempt, redirects included.",
-    readBy: ["worker-fetch"],
+    readBy: ["worker-fetch", "worker-render"],
   }),
   SCRAPER_CONNECT_TIMEOUT_MS: milliseconds({
     default: 10_000,
     max: 600_000,
     help: "The limit of one connection, TLS included.",
-    readBy: ["worker-fetch", "worker-callbacks"],
+    readBy: ["worker-fetch", "worker-render", "worker-callbacks"],
   }),
   SCRAPER_RESPONSE_TIMEOUT_MS: milliseconds({
     default: 30_000,
     max: 3_600_000,
     help: "The limit from the request to the response's head.",
-    readBy: ["worker-fetch"],
+    readBy: ["worker-fetch", "worker-render"],
   }),
   SCRAPER_BODY_IDLE_TIMEOUT_MS: milliseconds({
     default: 15_000,
     max: 3_600_000,
     help: "The longest silence inside a body.",
-    readBy: ["worker-fetch"],
+    readBy: ["worker-fetch", "worker-render"],
   }),
   SCRAPER_BODY_BYTES_MAX: count({
     default: 104_857_600,
@@ -254,7 +255,7 @@ export const SETTINGS = {
     max: 2_147_483_647,
     unit: "bytes",
     help: "The most that a job may ask for in `limits.maxBodyBytes`, decoded. No less than what a job that names none asks for, or every such job would be refused.",
-    readBy: ["intake", "worker-fetch"],
+    readBy: ["intake", "worker-fetch", "worker-render"],
   }),
   SCRAPER_USER_AGENT: text({
     kind: "text",
@@ -262,7 +263,7 @@ export const SETTINGS = {
     default: { text: "KebleScraper/0.1" },
     parse: lineParser(256),
     help: "The `user-agent` of a job that names none, of robots requests and of callbacks.",
-    readBy: ["worker-fetch", "worker-callbacks"],
+    readBy: ["worker-fetch", "worker-render", "worker-callbacks"],
   }),
   SCRAPER_CONTACT: text({
     kind: "text",
@@ -270,7 +271,7 @@ export const SETTINGS = {
     default: "none",
     parse: lineParser(200),
     help: "How a site's owner reaches the operator, added to the user agent as `(+…)`.",
-    readBy: ["worker-fetch", "worker-callbacks"],
+    readBy: ["worker-fetch", "worker-render", "worker-callbacks"],
   }),
   SCRAPER_DEVELOPMENT_ALLOWED_TARGETS: text({
     kind: "list",
@@ -278,8 +279,94 @@ export const SETTINGS = {
     default: "none",
     parse: parseHostPorts,
     help: "Private targets that jobs may name, by exact host and port. Refused outside development and test.",
-    readBy: ["intake", "worker-fetch"],
+    readBy: ["intake", "worker-fetch", "worker-render"],
   }),
+  SCRAPER_RENDER_SLOTS: count({
+    default: 4,
+    max: 100,
+    unit: "jobs",
+    help: "How many pages one render worker renders at once: each takes a few hundred megabytes.",
+    readBy: ["worker-render"],
+  }),
+  SCRAPER_UNLOCKER_ATTEMPT_SECONDS: number({
+    default: 180,
+    min: 0.1,
+    max: 3_600,
+    unit: "seconds",
+    help: "The hard limit of one attempt by UNLOCKER, which itself may wait 150 s for a page.",
+    readBy: ["worker-fetch", "worker-proxy-health"],
+  }),
+  SCRAPER_RENDER_ATTEMPT_SECONDS: number({
+    default: 180,
+    min: 0.1,
+    max: 3_600,
+    unit: "seconds",
+    help: "The hard limit of one attempt to render a page.",
+    readBy: ["fetching", "worker-render", "worker-proxy-health"],
+  }),
+  SCRAPER_DEVELOPMENT_HTTP_PROXY_URL: text({
+    kind: "url",
+    expects: "an http URL",
+    default: "none",
+    secret: true,
+    parse: urlParser(["http"]),
+    help: "A proxy that DIRECT leaves by on a developer's machine. Goes with SCRAPER_DEVELOPMENT_DNS_OVER_HTTPS_URL; refused outside development and test.",
+    readBy: ["worker-fetch", "worker-render"],
+  }),
+  SCRAPER_DEVELOPMENT_DNS_OVER_HTTPS_URL: text({
+    kind: "url",
+    expects: "an https URL without credentials or query; http for loopback",
+    default: "none",
+    parse: urlParser(["https", "http"], { bare: true }),
+    help: "Where names are resolved, through that proxy, when the machine has no way to public DNS.",
+    readBy: ["worker-fetch", "worker-render"],
+  }),
+
+  SCRAPER_HOST_REQUESTS_PER_SECOND: number({
+    default: 5,
+    min: 0.01,
+    max: 10_000,
+    unit: "requests a second",
+    help: "The most requests that one public host gets in any second, over all workers and routes. A crawl-delay makes it fewer.",
+    readBy: ["worker-fetch", "worker-render"],
+  }),
+  SCRAPER_HOST_CONCURRENCY: count({
+    default: 4,
+    max: 10_000,
+    unit: "requests",
+    help: "The most requests that are under way to one public host at once, over all workers and routes.",
+    readBy: ["worker-fetch", "worker-render"],
+  }),
+  SCRAPER_HOST_HOLD_SECONDS_MAX: number({
+    default: 3_600,
+    min: 1,
+    max: 86_400,
+    unit: "seconds",
+    help: "The longest that a target's Retry-After keeps other jobs off its host.",
+    readBy: ["worker-fetch", "worker-render"],
+  }),
+  SCRAPER_HOST_POLICY_FOR_ALLOWED: choice({
+    values: ["on", "off"],
+    default: "off",
+    help: "Whether the rate and concurrency of public hosts also hold for SCRAPER_DEVELOPMENT_ALLOWED_TARGETS.",
+    readBy: ["worker-fetch", "worker-render"],
+  }),
+  SCRAPER_ADMISSION_WAIT_MS: milliseconds({
+    default: 5_000,
+    max: 60_000,
+    help: "The longest that a job waits in a worker for its turn; past it nothing is booked and the job is due again later.",
+    readBy: ["worker-fetch", "worker-render"],
+  }),
+  SCRAPER_STICKY_SESSION_SECONDS: number({
+    default: 600,
+    min: 1,
+    max: 86_400,
+    unit: "seconds",
+    help: "How long jobs of one `stickyKey` share an exit after the last of them.",
+    readBy: ["worker-fetch", "worker-render"],
+  }),
+  ...ROUTE_SETTINGS,
+
   SCRAPER_CALLER_QUEUED_MAX: count({
     default: 100_000,
     max: 100_000_000,
@@ -293,7 +380,7 @@ export const SETTINGS = {
     max: 1_000_000,
     unit: "jobs",
     help: "The most jobs of one caller that run at once, over all workers.",
-    readBy: ["worker-fetch"],
+    readBy: ["worker-fetch", "worker-render"],
   }),
 
   SCRAPER_CALLBACK_SLOTS: count({
@@ -345,7 +432,7 @@ export const SETTINGS = {
     absentHelp: "environment/database in development and test, required elsewhere",
     parse: (value) => (/^[A-Za-z0-9._/-]{1,128}$/u.test(value) ? value : undefined),
     help: "Who owns the prefix that artifacts are stored under. A second owner is refused.",
-    readBy: ["artifacts", "worker-fetch", "migrate"],
+    readBy: ["artifacts", "worker-fetch", "worker-render", "migrate"],
   }),
   SCRAPER_LOCAL_ARTIFACT_DIRECTORY: text({
     kind: "path",
@@ -353,7 +440,7 @@ export const SETTINGS = {
     default: "none",
     parse: parsePath,
     help: "The local store's directory, for development and test; goes with SCRAPER_LOCAL_ARTIFACT_BASE_URL.",
-    readBy: ["artifacts", "worker-fetch", "migrate"],
+    readBy: ["artifacts", "worker-fetch", "worker-render", "migrate"],
   }),
   SCRAPER_LOCAL_ARTIFACT_BASE_URL: text({
     kind: "url",
@@ -375,7 +462,15 @@ export const SETTINGS = {
   SCRAPER_JOB_RETENTION_DAYS: days({
     default: 90,
     help: "How long an ended job and its attempts are kept.",
-    readBy: ["intake", "fetching", "callbacks", "worker-fetch", "worker-callbacks", "worker-maintenance"],
+    readBy: [
+      "intake",
+      "fetching",
+      "callbacks",
+      "worker-fetch",
+      "worker-render",
+      "worker-callbacks",
+      "worker-maintenance",
+    ],
   }),
   SCRAPER_EVENT_RETENTION_DAYS: days({
     default: 30,
@@ -385,12 +480,17 @@ export const SETTINGS = {
   SCRAPER_ARTIFACT_RETENTION_DAYS: days({
     default: 90,
     help: "How long an ended job holds its bytes, unless it is purged first.",
-    readBy: ["fetching", "worker-fetch", "worker-maintenance"],
+    readBy: ["fetching", "worker-fetch", "worker-render", "worker-maintenance"],
+  }),
+  SCRAPER_EVIDENCE_RETENTION_DAYS: days({
+    default: 7,
+    help: "How long the refused body of a blocked or failed attempt is kept.",
+    readBy: ["worker-maintenance"],
   }),
   SCRAPER_AUDIT_RETENTION_DAYS: days({
     default: 400,
     help: "How long an audit row is kept from the moment it is written; `keys` reads it too.",
-    readBy: ["gateway", "artifacts", "callbacks", "worker-callbacks", "up"],
+    readBy: ["gateway", "fetching", "artifacts", "callbacks", "worker-callbacks", "worker-proxy-health", "up"],
   }),
 } as const;
 

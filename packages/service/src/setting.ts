@@ -7,6 +7,8 @@ export const PROCESS_KINDS = [
   "callbacks",
   "retention",
   "worker-fetch",
+  "worker-render",
+  "worker-proxy-health",
   "worker-callbacks",
   "worker-maintenance",
   "beat",

@@ -1,3 +1,4 @@
+import type { RouteSettings } from "./route-settings.ts";
 import type { Setting } from "./setting.ts";
 import type { HostPort } from "./setting-parsers.ts";
 import { findRelationFaults } from "./setting-relations.ts";
@@ -49,9 +50,30 @@ export type Settings = {
     readonly userAgent: string;
     /** Empty outside development and test. */
     readonly allowedTargets: readonly HostPort[];
+    readonly renderSlots: number;
+    readonly unlockerAttemptMs: number;
+    readonly renderAttemptMs: number;
+    /** Both or neither; never outside development and test. */
+    readonly developmentEgress: { readonly proxyUrl: string; readonly dnsOverHttpsUrl: string } | null;
   };
+  /** What every host and every wait is held to. `isForAllowed`: the host's rate holds for allowed targets too. */
+  readonly admission: {
+    readonly waitMs: number;
+    readonly hostRequestsPerSecond: number;
+    readonly hostConcurrency: number;
+    readonly hostHoldMsMax: number;
+    readonly isForAllowed: boolean;
+    readonly stickySessionMs: number;
+  };
+  readonly routes: RouteSettings;
   /** `runningMax` null means no limit. */
-  readonly callers: { readonly queuedMax: number; readonly runningMax: number | null };
+  readonly callers: {
+    readonly queuedMax: number;
+    readonly runningMax: number | null;
+    /** Null means no cap. */
+    readonly dailyCapMicros: number | null;
+    readonly monthlyCapMicros: number | null;
+  };
   readonly callbacks: {
     readonly slots: number;
     readonly timeoutMs: number;
@@ -71,6 +93,7 @@ export type Settings = {
     readonly jobMs: number;
     readonly eventMs: number;
     readonly artifactMs: number;
+    readonly evidenceMs: number;
     /** Days, fractions included: audit rows are written with it as it is. */
     readonly auditDays: number;
   };

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { SETTINGS } from "./setting-table.ts";
 import type { SettingValues } from "./setting-values.ts";
+import { toRouteSettings } from "./to-route-settings.ts";
 import type { ServiceName, Settings } from "./settings.ts";
 
 const DAY_MS = 86_400_000;
@@ -61,8 +62,26 @@ export function toSettings(v: SettingValues): Settings {
       bodyBytesMax: v.SCRAPER_BODY_BYTES_MAX,
       userAgent,
       allowedTargets: v.SCRAPER_DEVELOPMENT_ALLOWED_TARGETS ?? [],
+      renderSlots: v.SCRAPER_RENDER_SLOTS,
+      unlockerAttemptMs: v.SCRAPER_UNLOCKER_ATTEMPT_SECONDS * 1_000,
+      renderAttemptMs: v.SCRAPER_RENDER_ATTEMPT_SECONDS * 1_000,
+      developmentEgress: developmentEgress(v),
     },
-    callers: { queuedMax: v.SCRAPER_CALLER_QUEUED_MAX, runningMax: v.SCRAPER_CALLER_RUNNING_MAX ?? null },
+    admission: {
+      waitMs: v.SCRAPER_ADMISSION_WAIT_MS,
+      hostRequestsPerSecond: v.SCRAPER_HOST_REQUESTS_PER_SECOND,
+      hostConcurrency: v.SCRAPER_HOST_CONCURRENCY,
+      hostHoldMsMax: v.SCRAPER_HOST_HOLD_SECONDS_MAX * 1_000,
+      isForAllowed: v.SCRAPER_HOST_POLICY_FOR_ALLOWED === "on",
+      stickySessionMs: v.SCRAPER_STICKY_SESSION_SECONDS * 1_000,
+    },
+    routes: toRouteSettings(v),
+    callers: {
+      queuedMax: v.SCRAPER_CALLER_QUEUED_MAX,
+      runningMax: v.SCRAPER_CALLER_RUNNING_MAX ?? null,
+      dailyCapMicros: v.SCRAPER_CALLER_DAILY_CAP_MICROS ?? null,
+      monthlyCapMicros: v.SCRAPER_CALLER_MONTHLY_CAP_MICROS ?? null,
+    },
     callbacks: {
       slots: v.SCRAPER_CALLBACK_SLOTS,
       timeoutMs: v.SCRAPER_CALLBACK_TIMEOUT_MS,
@@ -82,6 +101,7 @@ export function toSettings(v: SettingValues): Settings {
       jobMs: Math.round(v.SCRAPER_JOB_RETENTION_DAYS * DAY_MS),
       eventMs: Math.round(v.SCRAPER_EVENT_RETENTION_DAYS * DAY_MS),
       artifactMs: Math.round(v.SCRAPER_ARTIFACT_RETENTION_DAYS * DAY_MS),
+      evidenceMs: Math.round(v.SCRAPER_EVIDENCE_RETENTION_DAYS * DAY_MS),
       auditDays: v.SCRAPER_AUDIT_RETENTION_DAYS,
     },
   };
@@ -97,6 +117,12 @@ function localStore(v: SettingValues): Settings["artifacts"]["store"] {
     directory: v.SCRAPER_LOCAL_ARTIFACT_DIRECTORY ?? join(v.SCRAPER_STATE_DIRECTORY, "artifacts"),
     baseUrl: v.SCRAPER_LOCAL_ARTIFACT_BASE_URL ?? LOCAL_ARTIFACT_BASE_URL,
   };
+}
+
+/** One without the other is a fault that was reported before. */
+function developmentEgress(v: SettingValues): Settings["fetching"]["developmentEgress"] {
+  const { SCRAPER_DEVELOPMENT_HTTP_PROXY_URL: proxyUrl, SCRAPER_DEVELOPMENT_DNS_OVER_HTTPS_URL: dnsOverHttpsUrl } = v;
+  return proxyUrl === undefined || dnsOverHttpsUrl === undefined ? null : { proxyUrl, dnsOverHttpsUrl };
 }
 
 function derivedOwner(v: SettingValues): string {

@@ -7,7 +7,7 @@ import {
   type SettleVerdict,
   settleJobs,
 } from "@keble-scraper/db/commands/fetching";
-import { type DirectTransport, allowedTargetsOf, createDirectTransport, createResolver } from "@keble-scraper/egress";
+import { type Transport, allowedTargetsOf, createDirectTransport, createResolver } from "@keble-scraper/egress";
 import {
   type Clock,
   type Component,
@@ -42,7 +42,7 @@ export type FetchWorkerOverrides = {
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly signals?: Signals;
-  readonly transport?: DirectTransport;
+  readonly transport?: Transport;
 };
 
 /** Four connections serve a worker's claims, renewals and settles (measured). */
@@ -187,7 +187,7 @@ export function createFetchWorker(settings: FetchingSettings, overrides: FetchWo
   });
 }
 
-function createTransport(settings: FetchingSettings): DirectTransport {
+function createTransport(settings: FetchingSettings): Transport {
   const allowedTargets = allowedTargetsOf(settings.fetching.allowedTargets);
   return createDirectTransport({
     resolver: createResolver({ systemNames: allowedTargets.names }),

@@ -2,7 +2,7 @@ import type { Spool, SpooledBody } from "@keble-scraper/artifact-store";
 import { type Failure, localFailure } from "@keble-scraper/contract";
 import type { AttemptReport, StoredBytes } from "@keble-scraper/db/commands/fetching";
 import type { StoredResult } from "@keble-scraper/db";
-import { type AllowedTargets, type DirectTransport, type FetchOutcome, vetUrl } from "@keble-scraper/egress";
+import { ADMIT_ALL, type AllowedTargets, type FetchOutcome, type Transport, vetUrl } from "@keble-scraper/egress";
 import type { RunControl } from "@keble-scraper/service";
 import type { AttemptOutcome } from "./attempt-outcome.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
@@ -11,7 +11,7 @@ import type { StoreBody } from "./store-body.ts";
 
 /** What a run may use. */
 export type AttemptParts = {
-  readonly transport: DirectTransport;
+  readonly transport: Transport;
   readonly spool: Spool;
   readonly storeBody: StoreBody;
   readonly allowedTargets: AllowedTargets;
@@ -49,9 +49,11 @@ export async function runAttempt(job: ClaimedJob, control: RunControl, parts: At
         robots: job.robots,
         deadline: job.deadlineAtMs,
         attemptLimitMs: parts.attemptLimitMs,
+        capture: "DOM",
+        egress: { country: null, session: null },
       },
       spooling,
-      control,
+      { signal: control.signal, admit: ADMIT_ALL },
     );
     if (!fetched.ok && fetched.aborted)
       return fetched.sent ? handedBack(job, control, fetched, parts) : unsent(control);

@@ -13,12 +13,16 @@ export type NewJob = {
     readonly method: string;
     readonly headers: Readonly<Record<string, string>>;
   };
+  /** What the target's rate, slots and holds are kept by. */
+  readonly hostKey: string;
   readonly transport: string;
   readonly routes: readonly string[];
   readonly freshness: string;
   readonly accept: string;
   readonly contentTypes: readonly string[] | null;
   readonly robots: string;
+  readonly capture: string | null;
+  readonly egress: { readonly country?: string | undefined; readonly stickyKey?: string | undefined } | null;
   readonly labels: Readonly<Record<string, string>>;
   readonly attemptBudget: number;
   readonly maxBodyBytes: number;
@@ -76,8 +80,8 @@ async function insertJobs(sql: Tx, { callerId, jobs }: Submit): Promise<SubmitVe
   const inserted = await sql<InsertedRow[]>`
     with input as (
       select * from jsonb_to_recordset(${sql.json(rows)}) as x (
-        position int, id uuid, "idempotencyKey" text, "requestSha256" text, target jsonb, transport text, routes text[],
-        freshness text, accept text, "contentTypes" text[], robots text, labels jsonb, "attemptBudget" smallint,
+        position int, id uuid, "idempotencyKey" text, "requestSha256" text, target jsonb, "hostKey" text, transport text,
+        routes text[], freshness text, accept text, "contentTypes" text[], robots text, capture text, egress jsonb, labels jsonb, "attemptBudget" smallint,
         "maxBodyBytes" bigint, "costCapMicros" bigint, "deadlineSeconds" int, "callbackEndpoint" text)
     ),
     resolved as materialized (
@@ -87,11 +91,11 @@ async function insertJobs(sql: Tx, { callerId, jobs }: Submit): Promise<SubmitVe
         on ep.caller_id = ${callerId} and ep.name = i."callbackEndpoint" and ep.deleted_at is null
     ),
     accepted as (
-      insert into jobs (id, caller_id, callback_endpoint_id, idempotency_key, request_sha256, target, transport, routes,
-        freshness, accept, content_types, robots, labels, attempt_budget, max_body_bytes, cost_cap_micros,
+      insert into jobs (id, caller_id, callback_endpoint_id, idempotency_key, request_sha256, target, host_key, transport,
+        routes, freshness, accept, content_types, robots, capture, egress, labels, attempt_budget, max_body_bytes, cost_cap_micros,
         created_at, due_at, deadline_at)
-      select r.id, ${callerId}, r.endpoint_id, r."idempotencyKey", decode(r."requestSha256", 'hex'), r.target, r.transport,
-        r.routes, r.freshness, r.accept, r."contentTypes", r.robots, r.labels, r."attemptBudget", r."maxBodyBytes",
+      select r.id, ${callerId}, r.endpoint_id, r."idempotencyKey", decode(r."requestSha256", 'hex'), r.target, r."hostKey",
+        r.transport, r.routes, r.freshness, r.accept, r."contentTypes", r.robots, r.capture, r.egress, r.labels, r."attemptBudget", r."maxBodyBytes",
         r."costCapMicros", date_trunc('milliseconds', t.now), date_trunc('milliseconds', t.now),
         date_trunc('milliseconds', t.now) + make_interval(secs => r."deadlineSeconds")
       from resolved r, (select clock_timestamp() as now) t

@@ -1,9 +1,10 @@
-import { type Result, upstreamFailure } from "@keble-scraper/contract";
+import { upstreamFailure } from "@keble-scraper/contract";
 import { describe, expect, test } from "vitest";
 import { vetUrl, type VettedUrl } from "../policy/vet-url.ts";
-import { createRobotsGate, type FetchRobots, type RobotsGateOptions, type RobotsResponse } from "./robots-gate.ts";
+import { ADMIT_ALL } from "../transport/admission.ts";
+import { createRobotsGate, type FetchRobots, type RobotsGateOptions, type RobotsFetched } from "./robots-gate.ts";
 
-const never = new AbortController().signal;
+const never = { signal: new AbortController().signal, admit: ADMIT_ALL };
 
 function vetted(url: string): VettedUrl {
   const result = vetUrl(url);
@@ -11,12 +12,12 @@ function vetted(url: string): VettedUrl {
   return result.url;
 }
 
-function response(httpStatus: number, text = ""): Result<RobotsResponse> {
-  return { ok: true, value: { httpStatus, body: Buffer.from(text) } };
+function response(httpStatus: number, text = ""): RobotsFetched {
+  return { kind: "ANSWERED", response: { httpStatus, body: Buffer.from(text) } };
 }
 
 /** A gate over a fetch that gives one answer to all; `fetched` lists the URLs it was asked for. */
-function openGate(answer: Result<RobotsResponse>, options: Partial<RobotsGateOptions> = {}) {
+function openGate(answer: RobotsFetched, options: Partial<RobotsGateOptions> = {}) {
   const fetched: string[] = [];
   const fetchRobots: FetchRobots = (url) => {
     fetched.push(url.href);
@@ -30,10 +31,10 @@ function openGate(answer: Result<RobotsResponse>, options: Partial<RobotsGateOpt
 function openHeldGate() {
   const requests: {
     signal: AbortSignal;
-    answer: (outcome: Result<RobotsResponse>) => void;
+    answer: (outcome: RobotsFetched) => void;
     fail: (error: Error) => void;
   }[] = [];
-  const fetchRobots: FetchRobots = (_url, signal) =>
+  const fetchRobots: FetchRobots = (_url, { signal }) =>
     new Promise((resolve, reject) => {
       requests.push({ signal, answer: resolve, fail: reject });
       signal.addEventListener("abort", () => reject(signal.reason as Error));
@@ -47,7 +48,7 @@ describe("verdicts", () => {
     const { fetched, check } = openGate(response(200, "User-agent: *\nDisallow: /private\nDisallow: /*?x=1"));
     expect(await check("https://example.com:8443/private/1")).toEqual({ kind: "DISALLOWED" });
     expect(await check("https://example.com:8443/a?x=1")).toEqual({ kind: "DISALLOWED" });
-    expect(await check("https://example.com:8443/a?x=2")).toEqual({ kind: "ALLOWED" });
+    expect(await check("https://example.com:8443/a?x=2")).toEqual({ kind: "ALLOWED", crawlDelayMs: null });
     expect(fetched).toEqual(["https://example.com:8443/robots.txt"]);
   });
 
@@ -55,7 +56,7 @@ describe("verdicts", () => {
     "a robots.txt answered by %i forbids nothing",
     async (status) => {
       const { check } = openGate(response(status, "User-agent: *\nDisallow: /"));
-      expect(await check("https://example.com/x")).toEqual({ kind: status === 204 ? "DISALLOWED" : "ALLOWED" });
+      expect(await check("https://example.com/x")).toMatchObject({ kind: status === 204 ? "DISALLOWED" : "ALLOWED" });
     },
   );
 
@@ -72,7 +73,7 @@ describe("verdicts", () => {
 
   test("a robots fetch that failed keeps its own code, and is tried again by the next job", async () => {
     const failure = upstreamFailure("CONNECT_TIMEOUT");
-    const { fetched, check } = openGate({ ok: false, failure });
+    const { fetched, check } = openGate({ kind: "FAILED", failure });
     expect(await check("https://example.com/x")).toEqual({ kind: "FAILED", failure });
     expect(await check("https://example.com/x")).toEqual({ kind: "FAILED", failure });
     expect(fetched).toHaveLength(2);
@@ -126,8 +127,8 @@ describe("one request per origin", () => {
     const { requests, gate } = openHeldGate();
     const url = vetted("https://example.com/a");
     const [first, second] = [new AbortController(), new AbortController()];
-    const early = gate.check(url, first.signal);
-    const late = gate.check(url, second.signal);
+    const early = gate.check(url, { ...never, signal: first.signal });
+    const late = gate.check(url, { ...never, signal: second.signal });
     first.abort(new Error("first"));
     await expect(early).rejects.toThrow("first");
     expect(requests[0]!.signal.aborted).toBe(false);
@@ -137,7 +138,7 @@ describe("one request per origin", () => {
     const again = gate.check(url, never);
     expect(requests).toHaveLength(2);
     requests[1]!.answer(response(404));
-    expect(await again).toEqual({ kind: "ALLOWED" });
+    expect(await again).toEqual({ kind: "ALLOWED", crawlDelayMs: null });
   });
 
   test("a fault reaches every caller and leaves nothing behind", async () => {
@@ -148,14 +149,14 @@ describe("one request per origin", () => {
     expect((await both).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     const again = gate.check(url, never);
     requests[1]!.answer(response(404));
-    expect(await again).toEqual({ kind: "ALLOWED" });
+    expect(await again).toEqual({ kind: "ALLOWED", crawlDelayMs: null });
   });
 
   test("an aborted caller asks for nothing", async () => {
     const { requests, gate } = openHeldGate();
-    await expect(gate.check(vetted("https://example.com/"), AbortSignal.abort(new Error("late")))).rejects.toThrow(
-      "late",
-    );
+    await expect(
+      gate.check(vetted("https://example.com/"), { ...never, signal: AbortSignal.abort(new Error("late")) }),
+    ).rejects.toThrow("late");
     expect(requests).toHaveLength(0);
   });
 });

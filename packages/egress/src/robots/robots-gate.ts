@@ -1,6 +1,7 @@
-import { type Failure, failed, type Result, upstreamFailure } from "@keble-scraper/contract";
+import { type Failure, upstreamFailure } from "@keble-scraper/contract";
 import { LRUCache } from "lru-cache";
 import type { VettedUrl } from "../policy/vet-url.ts";
+import type { AdmitHop, HopWait } from "../transport/admission.ts";
 import { ALLOW_ALL, isAllowed, parseRobots, type RobotsRules } from "./parse-robots.ts";
 
 /** The final response to a robots.txt request. `body` may be cut at `ROBOTS_BYTES_MAX` + 1 bytes or later, not before. */
@@ -10,12 +11,25 @@ export type RobotsResponse = { readonly httpStatus: number; readonly body: Uint8
  * Fetches a robots.txt under the same policy as any target, following at most 5 redirects. A 429 and a 500 to 599 are
  * failures already, with what their Retry-After says.
  */
-export type FetchRobots = (url: VettedUrl, signal: AbortSignal) => Promise<Result<RobotsResponse>>;
+export type FetchRobots = (url: VettedUrl, asking: RobotsAsking) => Promise<RobotsFetched>;
 
-/** FAILED: the rules could not be read, and `failure` is what the attempt ends with. It never means "disallowed". */
+/** Who asks: its signal, and the admission that lets the request for the file go. */
+export type RobotsAsking = { readonly signal: AbortSignal; readonly admit: AdmitHop };
+
+/** WAIT: the file's host has a queue; nothing was sent. */
+export type RobotsFetched =
+  | { readonly kind: "ANSWERED"; readonly response: RobotsResponse }
+  | { readonly kind: "FAILED"; readonly failure: Failure }
+  | { readonly kind: "WAIT"; readonly wait: HopWait };
+
+/**
+ * FAILED: the rules could not be read, and `failure` is what the attempt ends with. It never means "disallowed". WAIT: they
+ * could not be asked for yet. `crawlDelayMs`: what the rules ask between two requests; null when they ask nothing.
+ */
 export type RobotsVerdict =
-  | { readonly kind: "ALLOWED" }
+  | { readonly kind: "ALLOWED"; readonly crawlDelayMs: number | null }
   | { readonly kind: "DISALLOWED" }
+  | { readonly kind: "WAIT"; readonly wait: HopWait }
   | { readonly kind: "FAILED"; readonly failure: Failure };
 
 /**
@@ -33,14 +47,16 @@ export type RobotsGateOptions = {
 };
 
 /** Says whether a URL may be fetched. Ask again at each new origin of a redirect chain. An aborted signal rejects. */
-export type RobotsGate = { readonly check: (url: VettedUrl, signal: AbortSignal) => Promise<RobotsVerdict> };
+export type RobotsGate = { readonly check: (url: VettedUrl, asking: RobotsAsking) => Promise<RobotsVerdict> };
 
 const DAY_MS = 86_400_000;
 const CACHE_BYTES_MAX = 32 * 1024 * 1024;
 /** About what an object with a flag and a short string takes. */
 const RULE_BYTES = 100;
 
-type Read = Result<RobotsRules>;
+type Read =
+  | { readonly kind: "RULES"; readonly rules: RobotsRules }
+  | Exclude<RobotsFetched, { readonly kind: "ANSWERED" }>;
 type Flight = { readonly outcome: Promise<Read>; readonly controller: AbortController; waiting: number };
 
 /**
@@ -59,11 +75,11 @@ export function createRobotsGate(options: RobotsGateOptions): RobotsGate {
     perf: { now },
   });
 
-  const takeOff = (url: VettedUrl): Flight => {
+  const takeOff = (url: VettedUrl, admit: AdmitHop): Flight => {
     const controller = new AbortController();
-    const outcome = read(options, url, controller.signal).then((rules) => {
-      if (rules.ok) cache.set(url.origin, rules.value);
-      return rules;
+    const outcome = read(options, url, { signal: controller.signal, admit }).then((made) => {
+      if (made.kind === "RULES") cache.set(url.origin, made.rules);
+      return made;
     });
     const flight: Flight = { outcome, controller, waiting: 0 };
     flights.set(url.origin, flight);
@@ -75,15 +91,15 @@ export function createRobotsGate(options: RobotsGateOptions): RobotsGate {
   };
 
   return {
-    async check(url, signal) {
+    async check(url, { signal, admit }) {
       signal.throwIfAborted();
       const known = cache.get(url.origin);
       if (known !== undefined) return verdictOn(known, url);
-      const flight = flights.get(url.origin) ?? takeOff(url);
+      const flight = flights.get(url.origin) ?? takeOff(url, admit);
       flight.waiting += 1;
       try {
-        const rules = await untilAborted(flight.outcome, signal);
-        return rules.ok ? verdictOn(rules.value, url) : { kind: "FAILED", failure: rules.failure };
+        const made = await untilAborted(flight.outcome, signal);
+        return made.kind === "RULES" ? verdictOn(made.rules, url) : made;
       } finally {
         flight.waiting -= 1;
         if (flight.waiting === 0) {
@@ -104,20 +120,20 @@ export function robotsUrl(url: VettedUrl): VettedUrl {
 async function read(
   { fetchRobots, productToken }: RobotsGateOptions,
   url: VettedUrl,
-  signal: AbortSignal,
+  asking: RobotsAsking,
 ): Promise<Read> {
-  const fetched = await fetchRobots(robotsUrl(url), signal);
-  if (!fetched.ok) return fetched;
-  const { httpStatus, body } = fetched.value;
+  const fetched = await fetchRobots(robotsUrl(url), asking);
+  if (fetched.kind !== "ANSWERED") return fetched;
+  const { httpStatus, body } = fetched.response;
   // 600 to 999 is no status of HTTP's, which targets may answer with; here it must not read as "nothing is forbidden".
-  if (httpStatus >= 500) return failed(upstreamFailure("HTTP_SERVER_ERROR", { httpStatus }));
+  if (httpStatus >= 500) return { kind: "FAILED", failure: upstreamFailure("HTTP_SERVER_ERROR", { httpStatus }) };
   // RFC 9309 section 2.3.1.3: a file that is not there, or not for us, forbids nothing.
   const isThere = httpStatus >= 200 && httpStatus < 300;
-  return { ok: true, value: isThere ? parseRobots(body, productToken) : ALLOW_ALL };
+  return { kind: "RULES", rules: isThere ? parseRobots(body, productToken) : ALLOW_ALL };
 }
 
 function verdictOn(rules: RobotsRules, url: VettedUrl): RobotsVerdict {
-  return { kind: isAllowed(rules, url.target) ? "ALLOWED" : "DISALLOWED" };
+  return isAllowed(rules, url.target) ? { kind: "ALLOWED", crawlDelayMs: null } : { kind: "DISALLOWED" };
 }
 
 function sizeOf({ rules }: RobotsRules): number {

@@ -1,29 +1,13 @@
 import type { Resolver } from "../dns/resolver.ts";
 import type { VetUrlOptions } from "../policy/vet-url.ts";
-import type { BodySink } from "./body-stage.ts";
 import { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./egress-limits.ts";
 import { fetchAttempt } from "./fetch-attempt.ts";
-import type { FetchOutcome } from "./fetch-outcome.ts";
-import type { FetchControl, FetchRequest } from "./fetch-request.ts";
 import { createRobotsGate } from "../robots/robots-gate.ts";
 import { createRobotsFetch } from "./robots-fetch.ts";
 import { createPinnedClient, type PinnedClientOverrides } from "./pinned-client.ts";
 import { createRunningAttempts } from "./running-attempts.ts";
 import { createStop } from "./stop.ts";
-
-/** Fetches from this machine's own addresses. Made once per process; owns its connections. */
-export type DirectTransport = {
-  /**
-   * One attempt: from the first URL through at most five redirects to a final response, whose decoded body goes to `sink`
-   * chunk by chunk. Nothing is written for a response that is not acceptable. Rejects only with faults, the sink's
-   * among them. However it ends, no socket of it stays open but one that may serve again.
-   */
-  fetch(request: FetchRequest, sink: BodySink, control: FetchControl): Promise<FetchOutcome>;
-  /** Waits for running attempts until `deadline` (monotonic milliseconds), then aborts them; closes every connection. */
-  close(deadline: number): Promise<void>;
-  /** Sockets that are being dialled, in use or at rest. */
-  sockets(): number;
-};
+import type { Transport } from "./transport.ts";
 
 /** What a direct transport is made of. */
 export type DirectTransportOptions = {
@@ -49,8 +33,8 @@ const ROBOTS_ORIGINS_MAX = 10_000;
 
 const SYSTEM_CLOCK = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
 
-/** A direct transport with a pool of its own. */
-export function createDirectTransport(options: DirectTransportOptions): DirectTransport {
+/** Fetches from this machine's own addresses, with a pool of its own. */
+export function createDirectTransport(options: DirectTransportOptions): Transport {
   const { resolver, policy = {}, clock = SYSTEM_CLOCK, userAgent = DEFAULT_USER_AGENT } = options;
   const limits: EgressLimits = { ...DEFAULT_EGRESS_LIMITS, ...options.limits };
   const client = createPinnedClient({ resolver, policy, limits, overrides: options.overrides });
@@ -72,7 +56,12 @@ export function createDirectTransport(options: DirectTransportOptions): DirectTr
       });
       return running.track(
         stop,
-        fetchAttempt(request, sink, stop, { ...parts, robots: request.robots === "RESPECT" ? robots : null }),
+        fetchAttempt(
+          request,
+          sink,
+          { stop, admit: control.admit },
+          { ...parts, robots: request.robots === "RESPECT" ? robots : null },
+        ),
       );
     },
     close: (deadline) => running.close(deadline),

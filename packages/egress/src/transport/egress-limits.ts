@@ -58,3 +58,14 @@ export function responseCeilingBytes(limits: EgressLimits, wireBytesMax: number)
 
 /** What a socket may have read ahead of the parser. */
 const SOCKET_READ_AHEAD_BYTES = 128 * 1024;
+
+/** What one hop may cost beside its body on a route that is paid by the byte: handshakes, heads, the request. */
+const PAID_HOP_BYTES = 32 * 1024;
+
+/**
+ * Raw socket bytes, both directions, that one attempt may use on a route that is paid by the byte: what a reservation pays
+ * for, and where the transport ends the attempt.
+ */
+export function socketCeilingBytes(limits: EgressLimits, maxBodyBytes: number): number {
+  return maxBodyBytes + limits.wireSlackBytes + (limits.redirectsMax + 1) * PAID_HOP_BYTES;
+}

@@ -5,8 +5,16 @@ import type { BodySink, SinkStage } from "./body-stage.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 import type { ExchangeProgress, HeadVerdict } from "./exchange.ts";
 import { type FailureKind, toUpstreamFailure } from "./failure-kind.ts";
-import type { FetchOutcome, FetchResponse, FetchTimings } from "./fetch-outcome.ts";
+import type { AdmitHop, HopWait } from "./admission.ts";
+import {
+  type AttemptUsage,
+  FREE_USAGE,
+  type FetchOutcome,
+  type FetchResponse,
+  type FetchTimings,
+} from "./fetch-outcome.ts";
 import type { FetchRequest } from "./fetch-request.ts";
+import { hostKeyOf } from "./host-key.ts";
 import { detectCharset } from "../content/detect-charset.ts";
 import { matchesContentTypes } from "../content/media-type.ts";
 import { sniffType } from "../content/sniff-type.ts";
@@ -32,6 +40,12 @@ export type AttemptParts = {
 };
 
 type AnyFailure = UpstreamFailure | LocalFailure;
+type Evidence = {
+  readonly timings: FetchTimings;
+  readonly sent: boolean;
+  readonly hostKey: string;
+  readonly usage: AttemptUsage;
+};
 
 /** What a hop's head led to. */
 type HopDecision =
@@ -43,9 +57,10 @@ type HopDecision =
 export async function fetchAttempt(
   request: FetchRequest,
   sink: BodySink,
-  stop: Stop,
+  control: { readonly stop: Stop; readonly admit: AdmitHop },
   parts: AttemptParts,
 ): Promise<FetchOutcome> {
+  const { stop, admit } = control;
   const { client, limits, clock } = parts;
   const startedAt = clock.monotonicMs();
   const timings: HopTimings = { dnsMs: null, connectMs: null };
@@ -57,7 +72,7 @@ export async function fetchAttempt(
   let url = request.url;
   let headers = request.headers;
 
-  const evidence = (): { readonly timings: FetchTimings; readonly sent: boolean } => ({
+  const evidence = (): Evidence => ({
     timings: {
       dnsMs: toWholeMs(timings.dnsMs),
       connectMs: toWholeMs(timings.connectMs),
@@ -65,6 +80,8 @@ export async function fetchAttempt(
       totalMs: Math.round(clock.monotonicMs() - startedAt),
     },
     sent: progress.sent,
+    hostKey: hostKeyOf(url),
+    usage: FREE_USAGE,
   });
   const unsuccessful = () => ({
     ok: false as const,
@@ -73,7 +90,13 @@ export async function fetchAttempt(
     bodyBytes: body?.bytes() ?? 0,
     wireBytes: progress.wireBytes,
   });
-  const failWith = (failure: AnyFailure): FetchOutcome => ({ ...unsuccessful(), aborted: false, failure });
+  const failWith = (failure: AnyFailure): FetchOutcome => ({
+    ...unsuccessful(),
+    aborted: false,
+    failure,
+    refusedBody: null,
+  });
+  const giveBack = (wait: HopWait | null): FetchOutcome => ({ ...unsuccessful(), aborted: true, failure: null, wait });
   const failAs = (kind: FailureKind, nativeCode: string | null): FetchOutcome =>
     failWith(toUpstreamFailure(kind, { httpStatus: progress.head?.httpStatus ?? null, nativeCode }));
   const stopped = (): FetchOutcome => {
@@ -81,7 +104,7 @@ export async function fetchAttempt(
     if (stop.reason === "ATTEMPT_LIMIT") {
       return failAs(progress.head === null ? "ATTEMPT_TIMEOUT_IN_HEAD" : "ATTEMPT_TIMEOUT_IN_BODY", null);
     }
-    return { ...unsuccessful(), aborted: true, failure: null };
+    return giveBack(null);
   };
 
   const decide = (head: ResponseHead): { readonly decision: HopDecision; readonly verdict: HeadVerdict } => {
@@ -108,18 +131,24 @@ export async function fetchAttempt(
     // Before robots.txt is asked: an attempt that ends there has no head of this hop yet.
     progress.head = null;
     progress.wireBytes = 0;
+    let crawlDelayMs: number | null = null;
     if (parts.robots !== null) {
-      const verdict = await untilStop(stop, parts.robots.check(url, stop.signal));
+      const verdict = await untilStop(stop, parts.robots.check(url, { signal: stop.signal, admit }));
       if (verdict === STOPPED) return stopped();
+      if (verdict.kind === "WAIT") return giveBack(verdict.wait);
       if (verdict.kind === "DISALLOWED") return failWith(localFailure("ROBOTS_DISALLOWED"));
       if (verdict.kind === "FAILED") {
         return redirects.length > 0 && verdict.failure.code === "TARGET_FORBIDDEN"
           ? failAs("REDIRECT_REJECTED", null)
           : failWith(verdict.failure);
       }
+      ({ crawlDelayMs } = verdict);
     }
+    const admitted = await admit({ url, purpose: "PAGE", isFirst: !progress.sent, crawlDelayMs, stop });
+    if (admitted.kind === "STOPPED") return stopped();
+    if (admitted.kind === "WAIT") return giveBack(admitted.wait);
     let decision: HopDecision | null = null;
-    const result = await client.request({
+    const sending = client.request({
       scope: { ...parts.scope, callerId: request.callerId },
       url,
       request: { method: request.method, target: url.target, headers: toRequestHeaders(url, headers, parts.userAgent) },
@@ -133,6 +162,7 @@ export async function fetchAttempt(
         return decided.verdict;
       },
     });
+    const result = await sending.finally(admitted.done);
     if (result.kind === "STOPPED") return stopped();
     if (result.kind === "REFUSED") {
       return redirects.length === 0 ? failWith(localFailure("TARGET_FORBIDDEN")) : failAs("REDIRECT_REJECTED", null);

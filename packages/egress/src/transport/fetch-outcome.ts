@@ -1,4 +1,5 @@
 import type { LocalFailure, UpstreamFailure } from "@keble-scraper/contract";
+import type { HopWait } from "./admission.ts";
 import type { Framing, ResponseHeaders } from "./response-head.ts";
 
 /** Whole milliseconds; null when the phase was not reached. `ttfbMs`: from the attempt's start to the final response's head. */
@@ -29,14 +30,49 @@ export type FetchResponse = {
   readonly hasBody: boolean;
 };
 
-/** What is known of an attempt however it ended. `sent`: a byte of a request was sent, robots.txt aside. */
-type FetchEvidence = {
-  readonly timings: FetchTimings;
-  readonly sent: boolean;
+/** What an attempt used, for its price. Zero where the route does not count it. */
+export type AttemptUsage = {
+  /** Requests that the supplier bills when they succeed. */
+  readonly requests: number;
+  /** Raw socket bytes, both directions, all hops, handshakes included. */
+  readonly socketBytes: number;
+  readonly browserMs: number;
+  /** What the supplier itself says about billing; null: it said nothing. */
+  readonly isBilled: boolean | null;
+  /** The supplier's own id of the request. */
+  readonly providerRequestId: string | null;
+};
+
+/** An attempt that used nothing that costs. */
+export const FREE_USAGE: AttemptUsage = {
+  requests: 0,
+  socketBytes: 0,
+  browserMs: 0,
+  isBilled: null,
+  providerRequestId: null,
+};
+
+/** The refused body of a blocked or failed answer, cut at 256 KiB; kept with the attempt as its evidence. */
+export type RefusedBody = {
+  readonly bytes: Buffer;
+  readonly contentType: string | null;
+  readonly httpStatus: number;
+  readonly finalUrl: string;
 };
 
 /**
- * How an attempt ended. `aborted`: the caller's signal did it; the caller knows what that means. In a failure,
+ * What is known of an attempt however it ended. `sent`: a byte of a request was sent, robots.txt aside. `hostKey`: of the
+ * URL that was asked last (see `hostKeyOf`).
+ */
+type FetchEvidence = {
+  readonly timings: FetchTimings;
+  readonly sent: boolean;
+  readonly hostKey: string;
+  readonly usage: AttemptUsage;
+};
+
+/**
+ * How an attempt ended. `aborted`: the caller did it, by its signal, or by its admission: then `wait` is set. In a failure,
  * `httpStatus` is the last status that was received, null when there was none; bytes of a partial body are counted.
  */
 export type FetchOutcome =
@@ -45,6 +81,7 @@ export type FetchOutcome =
       readonly ok: false;
       readonly aborted: false;
       readonly failure: UpstreamFailure | LocalFailure;
+      readonly refusedBody: RefusedBody | null;
       readonly httpStatus: number | null;
       readonly bodyBytes: number;
       readonly wireBytes: number;
@@ -53,6 +90,7 @@ export type FetchOutcome =
       readonly ok: false;
       readonly aborted: true;
       readonly failure: null;
+      readonly wait: HopWait | null;
       readonly httpStatus: number | null;
       readonly bodyBytes: number;
       readonly wireBytes: number;

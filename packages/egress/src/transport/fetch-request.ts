@@ -1,4 +1,6 @@
+import type { Capture } from "@keble-scraper/contract";
 import type { VettedUrl } from "../policy/vet-url.ts";
+import type { AdmitHop } from "./admission.ts";
 
 /** One attempt to fetch one resource. */
 export type FetchRequest = {
@@ -19,7 +21,11 @@ export type FetchRequest = {
   readonly deadline: number;
   /** The attempt's hard limit, from now. */
   readonly attemptLimitMs: number;
+  /** What a render keeps; plain HTTP routes ignore it. */
+  readonly capture: Capture;
+  /** Where a paid route should come out. `session`: equal ids share an exit, at most 32 of `a-z0-9`; null: any exit. */
+  readonly egress: { readonly country: string | null; readonly session: string | null };
 };
 
-/** `signal` ends the attempt at once, in any phase; its reason stays the caller's to read. */
-export type FetchControl = { readonly signal: AbortSignal };
+/** `signal` ends the attempt at once, in any phase; its reason stays the caller's to read. `admit` lets each request go. */
+export type FetchControl = { readonly signal: AbortSignal; readonly admit: AdmitHop };

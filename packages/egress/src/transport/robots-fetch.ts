@@ -1,6 +1,6 @@
-import { failed, ok } from "@keble-scraper/contract";
 import { ROBOTS_BYTES_MAX } from "../robots/parse-robots.ts";
 import type { FetchRobots } from "../robots/robots-gate.ts";
+import type { Hop } from "./admission.ts";
 import { createHeadOfBody, EnoughRead } from "./body-stage.ts";
 import { type AttemptParts, fetchAttempt } from "./fetch-attempt.ts";
 import type { RunningAttempts } from "./running-attempts.ts";
@@ -17,7 +17,7 @@ const NO_DEADLINE = Infinity;
  * rules count. One that takes longer than `robotsTimeoutMs` fails as the target's timeout.
  */
 export function createRobotsFetch(parts: Omit<AttemptParts, "robots">, running: RunningAttempts): FetchRobots {
-  return async (url, signal) => {
+  return async (url, { signal, admit }) => {
     const head = createHeadOfBody(ROBOTS_BYTES_MAX + 1);
     let readBytes = 0;
     const sink = {
@@ -40,11 +40,18 @@ export function createRobotsFetch(parts: Omit<AttemptParts, "robots">, running: 
       robots: "IGNORE",
       deadline: NO_DEADLINE,
       attemptLimitMs: limitMs,
+      capture: "DOM",
+      egress: { country: null, session: null },
     } as const;
     const robotsParts = { ...parts, scope: { ...parts.scope, transport: "ROBOTS" }, robots: null } as const;
-    const outcome = await running.track(stop, fetchAttempt(request, sink, stop, robotsParts));
-    if (outcome.ok) return ok({ httpStatus: outcome.response.httpStatus, body: head.read() });
-    if (outcome.aborted) throw new Error("the robots.txt is not wanted any more");
-    return failed(outcome.failure);
+    // The file's first request may wait like an attempt's own; the file is nobody's page.
+    const control = { stop, admit: (hop: Hop) => admit({ ...hop, purpose: "ROBOTS" }) };
+    const outcome = await running.track(stop, fetchAttempt(request, sink, control, robotsParts));
+    if (outcome.ok) {
+      return { kind: "ANSWERED", response: { httpStatus: outcome.response.httpStatus, body: head.read() } };
+    }
+    if (!outcome.aborted) return { kind: "FAILED", failure: outcome.failure };
+    if (outcome.wait !== null) return { kind: "WAIT", wait: outcome.wait };
+    throw new Error("the robots.txt is not wanted any more");
   };
 }
