@@ -56,6 +56,22 @@ const LEAKS: readonly (readonly [string, (logger: Logger) => void])[] = [
   ["a map", (logger) => logger.info({ headersByName: new Map([["cookie", "CANARY"]]) })],
   ["a child's bindings", (logger) => logger.child({ token: "CANARY", where: "https://CANARY/" }).info("x")],
   ["a deep object", (logger) => logger.info({ a: { b: { c: { d: { e: { f: "CANARY" } } } } } })],
+  ["a proxy's user name", (logger) => logger.warn({ note: "407 for brd-customer-CANARY-zone-CANARY-country-us" })],
+  ["a proxy's user name and password", (logger) => logger.warn("dialled lum-customer-hl_1-zone-dc:CANARY")],
+  ["a proxy without its scheme", (logger) => logger.warn({ note: "via shop:CANARY@proxy.example:44445" })],
+  ["a proxy's URL", (logger) => logger.warn({ note: "via http://brd-customer-CANARY-zone-z:CANARY@proxy:1" })],
+  [
+    "a proxy's name and password by their names",
+    (logger) => logger.warn({ username: "CANARY", proxyPassword: "CANARY" }),
+  ],
+  ["a proxy's header", (logger) => logger.warn("Proxy-Authorization: Basic CANARYCANARY")],
+  ["a proxy's header by its name", (logger) => logger.warn({ "Proxy-Authorization": "CANARY" })],
+  ["a header inside JSON", (logger) => logger.warn({ note: '{"authorization":"Bearer CANARY"}' })],
+  ["an API key inside JSON", (logger) => logger.warn({ note: '{"api_key": "CANARY", "password":["CANARY"]}' })],
+  [
+    "an API token by its name",
+    (logger) => logger.warn({ routes: { UNLOCKER: { apiKey: "CANARY", apiToken: "CANARY" } } }),
+  ],
   ["a data URL", (logger) => logger.info({ note: "data:text/plain;base64,CANARYCANARY" })],
 ];
 

@@ -14,6 +14,8 @@ const CAUSES_MAX = 3;
  */
 const SECRET_NAMES = [
   "authorization",
+  "username",
+  "userinfo",
   "cookie",
   "cookies",
   "password",
@@ -55,9 +57,13 @@ const PLAIN_NAMES: ReadonlySet<string> = new Set(["hastoken", "bodybytes"]);
 
 /** `scheme://…` up to a blank, quote or bracket; and what follows `data:`, which holds bytes. */
 const URLS = /\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s"'<>)\]}]+|\bdata:[^\s"'<>)\]}]{8,}/giu;
-/** Credentials in the spellings that headers, our keys and callback secrets have. */
+/** Credentials in the spellings that headers, JSON, our keys and callback secrets have. */
 const CREDENTIALS =
-  /\b(?:bearer|basic)\s+[\w.~+/=-]{4,}|\bwhsec_[\w+/=-]+|\b(?:password|passwd|pwd|secret|token|api[_-]?key|authorization|cookie|signature)\s*[=:]\s*(?:(?:bearer|basic)\s+)?[^\s,;&"']+/giu;
+  /\b(?:bearer|basic)\s+[\w.~+/=-]{4,}|\bwhsec_[\w+/=-]+|\b(?:password|passwd|pwd|secret|token|api[_-]?key|authorization|cookie|signature)["']?\s*[=:]\s*[["']*(?:(?:bearer|basic)\s+)?[^\s,;&"'\]]+/giu;
+/** A proxy's user name in its supplier's spelling, with what follows it: account, zone, session and password. */
+const PROXY_NAMES = /\b(?:brd|lum)-customer-[^\s"'<>)\]}]+/giu;
+/** `user:password@host`, as a proxy is written without its scheme. */
+const USER_INFO = /[^\s"'<>(){}[\]@/:]{1,256}:[^\s"'<>(){}[\]@/]{1,256}@(?=[\w.[-])/gu;
 const CONTROLS = /\p{Cc}+/gu;
 const CODE = /^[A-Za-z0-9_.-]{1,64}$/u;
 
@@ -65,7 +71,12 @@ const CODE = /^[A-Za-z0-9_.-]{1,64}$/u;
 export function redactText(text: string): string {
   // Cut twice: before, to bound the work; after, because a replacement may be longer than what it replaces.
   const cut = text.length > TEXT_CHARACTERS_MAX * 2 ? text.slice(0, TEXT_CHARACTERS_MAX * 2) : text;
-  const clean = cut.replace(URLS, "[url]").replace(CREDENTIALS, REDACTED).replace(CONTROLS, " ");
+  const clean = cut
+    .replace(URLS, "[url]")
+    .replace(USER_INFO, `${REDACTED}@`)
+    .replace(PROXY_NAMES, REDACTED)
+    .replace(CREDENTIALS, REDACTED)
+    .replace(CONTROLS, " ");
   return clean.length > TEXT_CHARACTERS_MAX ? `${clean.slice(0, TEXT_CHARACTERS_MAX)}…` : clean;
 }
 

@@ -1,5 +1,5 @@
 import { choice, count, number, text } from "./setting.ts";
-import { parsePath, tokenParser, urlParser } from "./setting-parsers.ts";
+import { parsePath, parseProxyUrl, tokenParser, urlParser } from "./setting-parsers.ts";
 
 const ENGINE = ["fetching", "worker-fetch", "worker-render", "worker-proxy-health"] as const;
 const PRICE_MICROS_MAX = 1_000_000_000_000;
@@ -61,7 +61,7 @@ function proxyUrl(route: string) {
     default: "none",
     absentHelp: `${route} is off`,
     secret: true,
-    parse: urlParser(["http"]),
+    parse: parseProxyUrl,
     help: `The CONNECT proxy that ${route} leaves by. It is dialled as written, and nothing else private is.`,
     readBy: ENGINE,
   });
@@ -219,6 +219,14 @@ export const ROUTE_SETTINGS = {
     unit: "bytes",
     help: "How much memory a browser and its pages may hold before a fresh one takes its place.",
     readBy: ["worker-render"],
+  }),
+  SCRAPER_PROXY_HEALTH_INTERVAL_SECONDS: number({
+    default: 60,
+    min: 0.05,
+    max: 3_600,
+    unit: "seconds",
+    help: "How often the suppliers of quarantined routes are asked whether they serve again, give or take a tenth.",
+    readBy: ["worker-proxy-health"],
   }),
   SCRAPER_CALLER_DAILY_CAP_MICROS: cap("one caller's jobs", "day"),
   SCRAPER_CALLER_MONTHLY_CAP_MICROS: cap("one caller's jobs", "month"),

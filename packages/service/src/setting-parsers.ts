@@ -101,6 +101,28 @@ export function urlParser(
   };
 }
 
+/**
+ * The http URL of a CONNECT proxy: user name, password, host and port, and nothing behind them. A reserved character in
+ * the user name or the password is percent-encoded.
+ */
+export function parseProxyUrl(text: string): string | undefined {
+  const url = text.length <= 2_000 ? parseUrl(text) : undefined;
+  if (url?.protocol !== "http:" || url.hostname === "" || url.pathname !== "/") {
+    return undefined;
+  }
+  const isWhole = isDecodable(url.username) && isDecodable(url.password) && url.search === "" && url.hash === "";
+  return isWhole ? text.replace(/\/+$/u, "") : undefined;
+}
+
+/** Percent-encoded text that is there, is UTF-8 and holds no control character, which would break a header's line. */
+function isDecodable(encoded: string): boolean {
+  try {
+    return encoded !== "" && !/\p{Cc}/u.test(decodeURIComponent(encoded));
+  } catch {
+    return false;
+  }
+}
+
 /** Visible ASCII without blanks, within lengths. */
 export function tokenParser(min: number, max: number): (text: string) => string | undefined {
   return (text) => (text.length >= min && text.length <= max && /^[\x21-\x7e]+$/u.test(text) ? text : undefined);

@@ -1,3 +1,4 @@
+import { findRouteFaults } from "./route-setting-relations.ts";
 import { isLoopbackHost, isMetadataHost } from "./setting-parsers.ts";
 import type { SettingsFault, SettingValues } from "./setting-values.ts";
 
@@ -23,6 +24,7 @@ export function* findRelationFaults(values: Partial<SettingValues>): Generator<S
   }
   yield* callbackLeaseFaults(values, isDeployed);
   yield* localStoreFaults(values, isLocal, isDeployed);
+  yield* findRouteFaults(values, { isLocal, isDeployed });
 }
 
 /**

@@ -57,9 +57,15 @@ describe("defaults", () => {
       jobMs: 90 * 86_400_000,
       eventMs: 30 * 86_400_000,
       artifactMs: 90 * 86_400_000,
+      evidenceMs: 7 * 86_400_000,
       auditDays: 400,
     });
-    expect(callers).toEqual({ queuedMax: 100_000, runningMax: null });
+    expect(callers).toEqual({
+      queuedMax: 100_000,
+      runningMax: null,
+      dailyCapMicros: null,
+      monthlyCapMicros: null,
+    });
   });
 
   test("every default is a value that its own setting accepts", () => {
@@ -251,6 +257,135 @@ describe("relations", () => {
     const settings = parse({ SCRAPER_REDIS_PREFIX: "shop", SCRAPER_CONTACT: "https://example.com/bot" });
     expect(settings.redis.prefix).toBe("{shop}");
     expect(settings.callbacks.userAgent).toBe("KebleScraper/0.1 (+https://example.com/bot)");
+  });
+});
+
+describe("the ways out", () => {
+  const DEPLOYED = ["staging", "production"].map((name) => ({ ...PRODUCTION, SCRAPER_ENVIRONMENT: name }));
+  const PROXY = "http://user:canary-password@proxy.example:8080";
+
+  test("every route but DIRECT is off unless it is configured", () => {
+    const { routes } = parse();
+    expect(routes.DATACENTER.proxy).toBeNull();
+    expect(routes.RESIDENTIAL.proxy).toBeNull();
+    expect(routes.UNLOCKER.api).toBeNull();
+    expect(routes.CLOUDFLARE_RENDER.api).toBeNull();
+    expect(routes.LOCAL_RENDER.browser).toBeNull();
+    expect(routes.DIRECT).toEqual({ requestsPerSecond: null, concurrency: null });
+  });
+
+  test("a route that is configured has its credentials, rate, price and caps", () => {
+    const { routes } = parse({
+      SCRAPER_RESIDENTIAL_PROXY_URL: `${PROXY}/`,
+      SCRAPER_RESIDENTIAL_PROXY_PROVIDER: "BRIGHT_DATA",
+      SCRAPER_RESIDENTIAL_PROXY_TARGET: "NAME",
+      SCRAPER_RESIDENTIAL_PROXY_CA_FILE: "/etc/ca.pem",
+      SCRAPER_RESIDENTIAL_REQUESTS_PER_SECOND: "0.5",
+      SCRAPER_RESIDENTIAL_DAILY_CAP_MICROS: "0",
+      SCRAPER_RESIDENTIAL_PRICE_MICROS: "8000000",
+      SCRAPER_UNLOCKER_API_KEY: "canary-api-key",
+      SCRAPER_UNLOCKER_ZONE: "unlocker_1",
+      SCRAPER_CLOUDFLARE_ACCOUNT_ID: "0123456789abcdef0123456789abcdef",
+      SCRAPER_CLOUDFLARE_API_TOKEN: "canary-api-token",
+      SCRAPER_LOCAL_RENDER: "on",
+    });
+    expect(routes.RESIDENTIAL).toEqual({
+      requestsPerSecond: 0.5,
+      concurrency: null,
+      priceMicros: 8_000_000,
+      dailyCapMicros: 0,
+      monthlyCapMicros: null,
+      proxy: { url: PROXY, provider: "BRIGHT_DATA", target: "NAME", caFile: "/etc/ca.pem" },
+    });
+    expect(routes.UNLOCKER.api).toEqual({
+      url: "https://api.brightdata.com",
+      apiKey: "canary-api-key",
+      zone: "unlocker_1",
+    });
+    expect(routes.CLOUDFLARE_RENDER.api?.url).toBe("https://api.cloudflare.com/client/v4");
+    expect(routes.LOCAL_RENDER.browser).toEqual({
+      executablePath: null,
+      jobsMax: 100,
+      memoryBytesMax: 2_147_483_648,
+    });
+  });
+
+  test.each<readonly [SettingName, string, SettingName]>([
+    ["SCRAPER_UNLOCKER_API_KEY", "canary-api-key", "SCRAPER_UNLOCKER_ZONE"],
+    ["SCRAPER_UNLOCKER_ZONE", "unlocker_1", "SCRAPER_UNLOCKER_API_KEY"],
+    ["SCRAPER_CLOUDFLARE_ACCOUNT_ID", "0".repeat(32), "SCRAPER_CLOUDFLARE_API_TOKEN"],
+    ["SCRAPER_CLOUDFLARE_API_TOKEN", "canary-api-token", "SCRAPER_CLOUDFLARE_ACCOUNT_ID"],
+    ["SCRAPER_DATACENTER_PROXY_CA_FILE", "/ca.pem", "SCRAPER_DATACENTER_PROXY_URL"],
+    ["SCRAPER_RESIDENTIAL_PROXY_CA_FILE", "/ca.pem", "SCRAPER_RESIDENTIAL_PROXY_URL"],
+  ])("O1 half of a route's credentials is refused, and the missing half named: %s", (given, value, missing) => {
+    expect(faultyNames({ [given]: value })).toEqual([missing]);
+    expect(faultyNames({ [given]: value, [missing]: " \t" })).toEqual([missing]);
+    expect(faultyNames({ [given]: "  " })).toEqual([]);
+  });
+
+  test("W8 the developer's proxy and resolver come as a pair, in development and test only", () => {
+    const proxy: SettingName = "SCRAPER_DEVELOPMENT_HTTP_PROXY_URL";
+    const resolver: SettingName = "SCRAPER_DEVELOPMENT_DNS_OVER_HTTPS_URL";
+    const both = { [proxy]: "http://127.0.0.1:3128", [resolver]: "https://dns.example/dns-query" };
+    expect(parse(both).fetching.developmentEgress).toEqual({
+      proxyUrl: "http://127.0.0.1:3128",
+      dnsOverHttpsUrl: "https://dns.example/dns-query",
+    });
+    expect(parse({ ...both, SCRAPER_ENVIRONMENT: "development" }).fetching.developmentEgress).not.toBeNull();
+    expect(faultyNames({ [proxy]: both[proxy] })).toEqual([resolver]);
+    expect(faultyNames({ [resolver]: both[resolver] })).toEqual([proxy]);
+    for (const deployed of DEPLOYED) {
+      expect(faultyNames({ ...deployed, ...both })).toEqual(expect.arrayContaining([proxy, resolver]));
+      expect(faultyNames({ ...deployed, [proxy]: both[proxy] })).toContain(proxy);
+    }
+  });
+
+  test.each<SettingName>(["SCRAPER_UNLOCKER_URL", "SCRAPER_CLOUDFLARE_URL", "SCRAPER_DEVELOPMENT_DNS_OVER_HTTPS_URL"])(
+    "credentials and names travel in the clear to this machine only, in development and test: %s",
+    (name) => {
+      const pair = name.includes("DNS") ? { SCRAPER_DEVELOPMENT_HTTP_PROXY_URL: "http://127.0.0.1:1" } : {};
+      for (const loopback of ["http://127.0.0.1:8080/x", "http://[::1]:8080", "http://localhost"]) {
+        expect(faultyNames({ ...pair, [name]: loopback })).toEqual([]);
+        for (const deployed of DEPLOYED) expect(faultyNames({ ...deployed, [name]: loopback })).toContain(name);
+      }
+      for (const clear of ["http://api.example", "http://10.0.0.1", "http://127.0.0.1.example"]) {
+        expect(faultyNames({ ...pair, [name]: clear })).toEqual([name]);
+      }
+      expect(faultyNames({ ...pair, [name]: "https://api.example/v4" })).toEqual([]);
+      expect(faultyNames({ ...pair, [name]: "https://user:canary@api.example" })).toEqual([name]);
+    },
+  );
+
+  test.each([
+    "http://proxy.example:8080",
+    "http://user@proxy.example:8080",
+    "http://:canary@proxy.example:8080",
+    "https://user:canary@proxy.example:8080",
+    "socks5://user:canary@proxy.example:8080",
+    "http://user:canary@proxy.example:8080/path",
+    "http://user:canary@proxy.example:8080/?canary",
+    "http://user:%ff@proxy.example:8080",
+    "http://user:a%0d%0ab@proxy.example:8080",
+    "user:canary@proxy.example:8080",
+  ])("a proxy has user name and password, and nothing behind its port: %s is refused", (url) => {
+    for (const route of ["DATACENTER", "RESIDENTIAL"]) {
+      const name = `SCRAPER_${route}_PROXY_URL`;
+      const parsed = parseSettings({ ...REQUIRED, [name]: url });
+      expect(parsed.ok ? [] : parsed.faults.map((fault) => fault.name)).toEqual([name]);
+      expect(parsed.ok ? "" : renderSettingsFaults(parsed.faults)).not.toContain("canary");
+    }
+  });
+
+  test("whatever opens a supplier's account is marked as a secret", () => {
+    for (const name of [
+      "SCRAPER_DATACENTER_PROXY_URL",
+      "SCRAPER_RESIDENTIAL_PROXY_URL",
+      "SCRAPER_DEVELOPMENT_HTTP_PROXY_URL",
+      "SCRAPER_UNLOCKER_API_KEY",
+      "SCRAPER_CLOUDFLARE_API_TOKEN",
+    ] as const) {
+      expect(SETTINGS[name].secret, name).toBe(true);
+    }
   });
 });
 

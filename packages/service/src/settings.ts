@@ -66,6 +66,7 @@ export type Settings = {
     readonly stickySessionMs: number;
   };
   readonly routes: RouteSettings;
+  readonly proxyHealth: { readonly intervalMs: number };
   /** `runningMax` null means no limit. */
   readonly callers: {
     readonly queuedMax: number;

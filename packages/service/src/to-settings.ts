@@ -76,6 +76,7 @@ export function toSettings(v: SettingValues): Settings {
       stickySessionMs: v.SCRAPER_STICKY_SESSION_SECONDS * 1_000,
     },
     routes: toRouteSettings(v),
+    proxyHealth: { intervalMs: v.SCRAPER_PROXY_HEALTH_INTERVAL_SECONDS * 1_000 },
     callers: {
       queuedMax: v.SCRAPER_CALLER_QUEUED_MAX,
       runningMax: v.SCRAPER_CALLER_RUNNING_MAX ?? null,
