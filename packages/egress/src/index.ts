@@ -68,3 +68,4 @@ export {
 export { detectCharset, type Charset } from "./content/detect-charset.ts";
 export { matchesContentTypes } from "./content/media-type.ts";
 export { SNIFF_BYTES_MAX, sniffType } from "./content/sniff-type.ts";
+export { type QuarantineAdvice, quarantineOf } from "./supplier-failures.ts";
