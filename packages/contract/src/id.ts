@@ -20,9 +20,16 @@ export type Sha256 = z.infer<typeof Sha256>;
 export const ByteCount = z.int().min(0);
 export type ByteCount = z.infer<typeof ByteCount>;
 
+/** The most that one amount of money says: 1,000,000 dollars. */
+export const MICROS_MAX = 1_000_000_000_000;
+
 /** Micro-USD (1,000,000 is one dollar), 0 to 1,000,000 dollars. */
-export const Micros = z.int().min(0).max(1_000_000_000_000);
+export const Micros = z.int().min(0).max(MICROS_MAX);
 export type Micros = z.infer<typeof Micros>;
+
+/** A sum of amounts in micro-USD, 0 to 2^53 - 1. */
+export const MicrosSum = z.int().min(0);
+export type MicrosSum = z.infer<typeof MicrosSum>;
 
 /** A status line's number as a server sent it, 100 to 999. */
 export const HttpStatus = z.int().min(100).max(999);

@@ -20,6 +20,7 @@ export * from "./labels.ts";
 export * from "./page.ts";
 export * from "./principal.ts";
 export * from "./request-headers.ts";
+export * from "./route-info.ts";
 export * from "./submit-job-request.ts";
 export * from "./submit-job.ts";
 export * from "./time.ts";

@@ -2,10 +2,10 @@ import { z } from "zod";
 import { EVENT_STATES } from "./callback-sets.ts";
 import { Failure } from "./failure.ts";
 import { ByteCount, HttpStatus, Id, Micros, Name, Sha256 } from "./id.ts";
-import { ACCEPT, FRESHNESS, JOB_STATUSES, METHODS, ROBOTS, ROUTES, TRANSPORTS } from "./job-sets.ts";
+import { ACCEPT, CAPTURES, FRESHNESS, JOB_STATUSES, METHODS, ROBOTS, ROUTES, TRANSPORTS } from "./job-sets.ts";
 import { LabelFilter, Labels } from "./labels.ts";
 import { PageQuery, pageOf } from "./page.ts";
-import { UrlText } from "./submit-job.ts";
+import { EgressWishes, UrlText } from "./submit-job.ts";
 import { Time, TimeInput } from "./time.ts";
 
 /** The final response's headers: names lower-case, repeats joined by `, `, `set-cookie` a list. At most 16 KiB in all. */
@@ -53,9 +53,13 @@ export const Job = z.strictObject({
   }),
   transport: z.enum(TRANSPORTS),
   routes: z.array(z.enum(ROUTES)).min(1).max(ROUTES.length),
+  /** What a RENDER keeps of the page. Absent: the transport is HTTP. */
+  capture: z.enum(CAPTURES).optional(),
   freshness: z.enum(FRESHNESS),
   accept: z.enum(ACCEPT),
   robots: z.enum(ROBOTS),
+  /** Absent: none were asked for. */
+  egress: EgressWishes.optional(),
   limits: z.strictObject({
     attemptBudget: z.int().min(1).max(10),
     /** HANDED_BACK attempts are not counted. */

@@ -51,6 +51,14 @@ const MediaType = z
   )
   .toLowerCase();
 
+/** A country as two lower-case letters (ISO 3166-1). */
+export const Country = z.string().regex(/^[a-z]{2}$/, "Write a country as two lower-case letters (ISO 3166-1).");
+export type Country = z.infer<typeof Country>;
+
+/** Where a paid route should come out: in a country, and by the same exit for all jobs of one sticky key. Absent: anywhere. */
+export const EgressWishes = z.strictObject({ country: Country.optional(), stickyKey: Name.optional() });
+export type EgressWishes = z.infer<typeof EgressWishes>;
+
 const JobLimits = z
   .strictObject({
     attemptBudget: z.int().min(1).max(10).default(3),
@@ -99,15 +107,7 @@ export const SubmitJob = z
     contentTypes: z.array(MediaType).min(1).max(16).nullable().default(null),
     robots: z.enum(ROBOTS).default("RESPECT"),
     limits: JobLimits.prefault({}),
-    egress: z
-      .strictObject({
-        country: z
-          .string()
-          .regex(/^[a-z]{2}$/, "Write a country as two lower-case letters (ISO 3166-1).")
-          .optional(),
-        stickyKey: Name.optional(),
-      })
-      .optional(),
+    egress: EgressWishes.optional(),
     callback: z.strictObject({ endpoint: Name }).optional(),
     labels: Labels.default({}),
   })
