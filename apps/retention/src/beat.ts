@@ -1,5 +1,11 @@
-import type { Bell, Clock, Logger, Signals } from "@keble-scraper/service";
-import { createRepeater, type Repeater } from "./repeater.ts";
+import {
+  type Bell,
+  type Clock,
+  createRepeater,
+  type Logger,
+  type Repeater,
+  type Signals,
+} from "@keble-scraper/service";
 
 /** Rings maintenance at once and then every interval. It carries nothing: two beats, or none, are harmless. */
 export function createBeatLoop(parts: {

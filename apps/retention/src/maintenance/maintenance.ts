@@ -5,11 +5,12 @@ import {
   type Bell,
   type Clock,
   createEndedAnnouncer,
+  createRepeater,
   type Hints,
   type Logger,
+  type Repeater,
   type Signals,
 } from "@keble-scraper/service";
-import { createRepeater, type Repeater } from "../repeater.ts";
 import type { RetentionSettings } from "../settings.ts";
 import { deadlineDelayMs } from "./deadline-delay.ts";
 import { publishDueJobs } from "./publish-due-jobs.ts";

@@ -1,6 +1,8 @@
-import { createLogger, NO_SIGNALS, SYSTEM_CLOCK } from "@keble-scraper/service";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { SYSTEM_CLOCK } from "./clock.ts";
+import { createLogger } from "./logger.ts";
 import { createRepeater } from "./repeater.ts";
+import { NO_SIGNALS } from "./signals.ts";
 
 const INTERVAL_MS = 15_000;
 const begin = new AbortController().signal;

@@ -1,4 +1,7 @@
-import type { Clock, Component, Logger, Signals } from "@keble-scraper/service";
+import type { Clock } from "./clock.ts";
+import type { Component } from "./component.ts";
+import type { Logger } from "./logger.ts";
+import type { Signals } from "./signals.ts";
 
 /** Does one thing again and again, one at a time. */
 export type Repeater = Component & {
