@@ -69,3 +69,5 @@ export { detectCharset, type Charset } from "./content/detect-charset.ts";
 export { matchesContentTypes } from "./content/media-type.ts";
 export { SNIFF_BYTES_MAX, sniffType } from "./content/sniff-type.ts";
 export { type QuarantineAdvice, quarantineOf } from "./supplier-failures.ts";
+export { attemptMicros, worstAttemptMicros } from "./price/attempt-micros.ts";
+export { isPaidRoute, type ListPrice, ROUTE_PRICES } from "./price/route-prices.ts";
