@@ -110,16 +110,20 @@ export function parseProxyUrl(text: string): string | undefined {
   if (url?.protocol !== "http:" || url.hostname === "" || url.pathname !== "/") {
     return undefined;
   }
-  const isWhole = isDecodable(url.username) && isDecodable(url.password) && url.search === "" && url.hash === "";
+  const isWhole = isCredential(url.username) && isCredential(url.password) && url.search === "" && url.hash === "";
   return isWhole ? text.replace(/\/+$/u, "") : undefined;
 }
 
-/** Percent-encoded text that is there, is UTF-8 and holds no control character, which would break a header's line. */
-function isDecodable(encoded: string): boolean {
+/** There, and without a control character, which would break a header's line. One that isn't percent-encoded stays as it is. */
+function isCredential(encoded: string): boolean {
+  return encoded !== "" && !/\p{Cc}/u.test(decoded(encoded));
+}
+
+function decoded(text: string): string {
   try {
-    return encoded !== "" && !/\p{Cc}/u.test(decodeURIComponent(encoded));
+    return decodeURIComponent(text);
   } catch {
-    return false;
+    return text;
   }
 }
 
