@@ -52,6 +52,7 @@ export {
   type FetchTimings,
   type RefusedBody,
 } from "./transport/fetch-outcome.ts";
+export { createSocketMeter, type SocketMeter } from "./transport/socket-meter.ts";
 export type { FetchControl, FetchRequest } from "./transport/fetch-request.ts";
 export type { PinnedClientOverrides } from "./transport/pinned-client.ts";
 export type { Framing, ResponseHeaders } from "./transport/response-head.ts";

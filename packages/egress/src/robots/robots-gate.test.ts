@@ -4,7 +4,12 @@ import { vetUrl, type VettedUrl } from "../policy/vet-url.ts";
 import { ADMIT_ALL } from "../transport/admission.ts";
 import { createRobotsGate, type FetchRobots, type RobotsGateOptions, type RobotsFetched } from "./robots-gate.ts";
 
-const never = { signal: new AbortController().signal, admit: ADMIT_ALL };
+const never = {
+  signal: new AbortController().signal,
+  admit: ADMIT_ALL,
+  meter: null,
+  egress: { country: null, session: null },
+};
 
 function vetted(url: string): VettedUrl {
   const result = vetUrl(url);

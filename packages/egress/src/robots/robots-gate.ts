@@ -2,6 +2,8 @@ import { type Failure, upstreamFailure } from "@keble-scraper/contract";
 import { LRUCache } from "lru-cache";
 import type { VettedUrl } from "../policy/vet-url.ts";
 import type { AdmitHop, HopWait } from "../transport/admission.ts";
+import type { FetchRequest } from "../transport/fetch-request.ts";
+import type { SocketMeter } from "../transport/socket-meter.ts";
 import { ALLOW_ALL, isAllowed, parseRobots, type RobotsRules } from "./parse-robots.ts";
 
 /** The final response to a robots.txt request. `body` may be cut at `ROBOTS_BYTES_MAX` + 1 bytes or later, not before. */
@@ -13,8 +15,16 @@ export type RobotsResponse = { readonly httpStatus: number; readonly body: Uint8
  */
 export type FetchRobots = (url: VettedUrl, asking: RobotsAsking) => Promise<RobotsFetched>;
 
-/** Who asks: its signal, and the admission that lets the request for the file go. */
-export type RobotsAsking = { readonly signal: AbortSignal; readonly admit: AdmitHop };
+/**
+ * Who asks: its signal, the admission that lets the request for the file go, and what the file's sockets are counted on
+ * (null: nothing is paid by the byte) and where they should come out.
+ */
+export type RobotsAsking = {
+  readonly signal: AbortSignal;
+  readonly admit: AdmitHop;
+  readonly meter: SocketMeter | null;
+  readonly egress: FetchRequest["egress"];
+};
 
 /** WAIT: the file's host has a queue; nothing was sent. */
 export type RobotsFetched =
@@ -57,11 +67,18 @@ const RULE_BYTES = 100;
 type Read =
   | { readonly kind: "RULES"; readonly rules: RobotsRules }
   | Exclude<RobotsFetched, { readonly kind: "ANSWERED" }>;
-type Flight = { readonly outcome: Promise<Read>; readonly controller: AbortController; waiting: number };
+type Flight = {
+  readonly outcome: Promise<Read>;
+  readonly controller: AbortController;
+  readonly owner: RobotsAsking;
+  waiting: number;
+  isCalledBack: boolean;
+};
 
 /**
  * A gate with a bounded memory, keyed by origin. Callers that ask about one origin at the same time share one request,
- * which goes on until the last of them has left. Failures are not remembered.
+ * which goes on until the last of them has left, or, where its bytes are paid for, the one whose meter it runs on: then
+ * another of them begins it again. Failures and waits are not remembered.
  */
 export function createRobotsGate(options: RobotsGateOptions): RobotsGate {
   const flights = new Map<string, Flight>();
@@ -75,13 +92,13 @@ export function createRobotsGate(options: RobotsGateOptions): RobotsGate {
     perf: { now },
   });
 
-  const takeOff = (url: VettedUrl, admit: AdmitHop): Flight => {
+  const takeOff = (url: VettedUrl, owner: RobotsAsking): Flight => {
     const controller = new AbortController();
-    const outcome = read(options, url, { signal: controller.signal, admit }).then((made) => {
+    const outcome = read(options, url, { ...owner, signal: controller.signal }).then((made) => {
       if (made.kind === "RULES") cache.set(url.origin, made.rules);
       return made;
     });
-    const flight: Flight = { outcome, controller, waiting: 0 };
+    const flight: Flight = { outcome, controller, owner, waiting: 0, isCalledBack: false };
     flights.set(url.origin, flight);
     const land = (): void => {
       if (flights.get(url.origin) === flight) flights.delete(url.origin);
@@ -90,23 +107,40 @@ export function createRobotsGate(options: RobotsGateOptions): RobotsGate {
     return flight;
   };
 
+  const leave = (url: VettedUrl, flight: Flight, asking: RobotsAsking): void => {
+    flight.waiting -= 1;
+    const isPayerGone = asking.meter !== null && flight.owner === asking;
+    if (flight.waiting > 0 && !isPayerGone) return;
+    // Nobody may join a flight that is being called back.
+    if (flights.get(url.origin) === flight) flights.delete(url.origin);
+    flight.isCalledBack = true;
+    flight.controller.abort(new Error("nobody waits for this robots.txt any more"));
+  };
+
+  /** Null: the flight ended with the attempt that paid for it, which says nothing about the file. */
+  const join = async (url: VettedUrl, asking: RobotsAsking): Promise<Read | null> => {
+    const flight = flights.get(url.origin) ?? takeOff(url, asking);
+    flight.waiting += 1;
+    try {
+      const made = await untilAborted(flight.outcome, asking.signal);
+      const isOthersLimit = flight.owner !== asking && flight.owner.meter?.isExceeded === true;
+      return made.kind === "FAILED" && isOthersLimit ? null : made;
+    } catch (error) {
+      if (flight.isCalledBack && !asking.signal.aborted) return null;
+      throw error;
+    } finally {
+      leave(url, flight, asking);
+    }
+  };
+
   return {
-    async check(url, { signal, admit }) {
-      signal.throwIfAborted();
-      const known = cache.get(url.origin);
-      if (known !== undefined) return verdictOn(known, url);
-      const flight = flights.get(url.origin) ?? takeOff(url, admit);
-      flight.waiting += 1;
-      try {
-        const made = await untilAborted(flight.outcome, signal);
-        return made.kind === "RULES" ? verdictOn(made.rules, url) : made;
-      } finally {
-        flight.waiting -= 1;
-        if (flight.waiting === 0) {
-          // Nobody may join a flight that is being called back.
-          if (flights.get(url.origin) === flight) flights.delete(url.origin);
-          flight.controller.abort(new Error("nobody waits for this robots.txt any more"));
-        }
+    async check(url, asking) {
+      asking.signal.throwIfAborted();
+      for (;;) {
+        const known = cache.get(url.origin);
+        if (known !== undefined) return verdictOn(known, url);
+        const made = await join(url, asking);
+        if (made !== null) return made.kind === "RULES" ? verdictOn(made.rules, url) : made;
       }
     },
   };

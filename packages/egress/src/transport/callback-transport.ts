@@ -154,6 +154,8 @@ function toFailed(
       return failWith(localFailure("TARGET_FORBIDDEN"));
     case "FAILED":
       return failWith(toUpstreamFailure(result.failure, { nativeCode: result.nativeCode }));
+    case "ROUTE_FAILED":
+      return failWith(result.failure);
     case "STOPPED":
       return stop.reason === "ABORTED"
         ? { ok: false, aborted: true, failure: null, ...evidence }

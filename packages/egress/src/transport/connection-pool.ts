@@ -1,11 +1,16 @@
 import type { VettedUrl } from "../policy/vet-url.ts";
 import type { Connection, ConnectionOwner } from "./connection.ts";
 
-/** What a socket may be shared by. A robots.txt is nobody's: its `callerId` is empty. Only equal keys reuse a connection. */
+/**
+ * What a socket may be shared by. A robots.txt is nobody's: its `callerId` is empty. Only equal keys reuse a connection, and
+ * none does where `reuse` is NEVER: a metered route closes each connection with its exchange, so that no byte of it is
+ * counted on another attempt.
+ */
 export type ConnectionScope = {
   readonly transport: "HTTP" | "ROBOTS" | "CALLBACK";
   readonly route: string;
   readonly callerId: string;
+  readonly reuse?: "NEVER";
 };
 
 /** The key of a connection to one vetted address for one URL's host. */

@@ -1,42 +1,29 @@
-import { type Socket, connect as connectTcp } from "node:net";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTcp } from "node:net";
 import { parseAddress } from "../policy/parse-address.ts";
 import { classifyError, codeOf } from "./classify-error.ts";
+import type { DialContext, Dialer, DialResult, DialTarget } from "./dialer.ts";
 import type { FailureKind } from "./failure-kind.ts";
+import { secureSocket } from "./secure-socket.ts";
 import type { Stop } from "./stop.ts";
-
-/** Where one hop goes. `addresses` were vetted by the caller; nothing here resolves a name. */
-export type DialTarget = {
-  readonly addresses: readonly string[];
-  readonly port: number;
-  /** The name that the certificate must carry and that SNI sends; an IP literal's certificate must carry the address. Null: no TLS. */
-  readonly tls: { readonly name: string | null } | null;
-};
-
-export type DialResult =
-  | { readonly ok: true; readonly socket: Socket; readonly address: string }
-  | { readonly ok: false; readonly kind: FailureKind | "STOPPED"; readonly nativeCode: string | null };
-
-/** Dials a vetted address. A socket that fails, stops or is late is destroyed before the answer. */
-export type Dialer = (target: DialTarget, stop: Stop, budgetMs: number) => Promise<DialResult>;
 
 /** Sends the socket somewhere else than the policy saw. For tests, which have no public addresses; never from settings. */
 export type DialOverride = (address: string, port: number) => { readonly host: string; readonly port: number };
 
-/** A dialler whose raw sockets are in `sockets` from their creation to their close. */
-export function createDialer(options: {
-  readonly sockets: Set<Socket>;
+/** What a direct dialler may be given: for tests, which send sockets elsewhere; authorities in PEM instead of Node's. */
+export type DirectDialerOptions = {
   readonly dial?: DialOverride | undefined;
-  /** Trusted authorities in PEM, instead of Node's. */
   readonly authorities?: readonly string[] | undefined;
-}): Dialer {
-  return async (target, stop, budgetMs) => {
+};
+
+/** A dialler that connects to the target's own address. */
+export function createDirectDialer(options: DirectDialerOptions): Dialer {
+  return async (target, stop, budgetMs, context) => {
     let left = budgetMs;
     let last: DialResult = { ok: false, kind: "CONNECT_UNREACHABLE", nativeCode: null };
     for (const [index, address] of target.addresses.entries()) {
       const startedAt = performance.now();
       const shareMs = Math.max(1, left / (target.addresses.length - index));
-      last = await dialOne(address, target, stop, shareMs, options);
+      last = await dialOne(address, target, { stop, timeoutMs: shareMs, context }, options);
       if (last.ok || !isWorthNextAddress(last.kind)) return last;
       left -= performance.now() - startedAt;
     }
@@ -45,20 +32,15 @@ export function createDialer(options: {
 }
 
 /** Another address of the same name can only mend what the network did, not what a server that answered said. */
-function isWorthNextAddress(kind: FailureKind | "STOPPED"): boolean {
+function isWorthNextAddress(kind: FailureKind | "STOPPED" | "ROUTE"): boolean {
   return kind.startsWith("CONNECT_") || kind === "TLS_CLOSED";
 }
 
 function dialOne(
   address: string,
   target: DialTarget,
-  stop: Stop,
-  timeoutMs: number,
-  options: {
-    readonly sockets: Set<Socket>;
-    readonly dial?: DialOverride | undefined;
-    readonly authorities?: readonly string[] | undefined;
-  },
+  { stop, timeoutMs, context }: { readonly stop: Stop; readonly timeoutMs: number; readonly context: DialContext },
+  options: DirectDialerOptions,
 ): Promise<DialResult> {
   const to = options.dial?.(address, target.port) ?? { host: address, port: target.port };
   return new Promise((resolve) => {
@@ -73,8 +55,7 @@ function dialOne(
       lookup: refuseLookup,
       noDelay: true,
     });
-    options.sockets.add(raw);
-    raw.once("close", () => options.sockets.delete(raw));
+    context.track(raw);
     let stage: "TCP" | "TLS" = "TCP";
     let isSettled = false;
 
@@ -116,17 +97,7 @@ function dialOne(
         return;
       }
       stage = "TLS";
-      const { name } = target.tls;
-      const secured = connectTls({
-        socket: raw,
-        host: name ?? address,
-        servername: name ?? "",
-        ALPNProtocols: ["http/1.1"],
-        minVersion: "TLSv1.2",
-        // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED changes nothing.
-        rejectUnauthorized: true,
-        ...(options.authorities === undefined ? {} : { ca: [...options.authorities] }),
-      });
+      const secured = secureSocket(raw, { name: target.tls.name, address }, options.authorities);
       secured.on("error", onError);
       secured.once("secureConnect", () => {
         settle({ ok: true, socket: secured, address });
@@ -135,12 +106,13 @@ function dialOne(
   });
 }
 
-function refuseLookup(): never {
+/** For `net.connect`: a socket of ours goes to an address and must never ask for a name's. */
+export function refuseLookup(): never {
   throw new Error("a connection asked for a name to be resolved");
 }
 
 /** Whether the peer is the pinned address; `::ffff:a.b.c.d` is how a dual-stack socket spells an IPv4 peer. */
-function isSameAddress(remote: string | undefined, pinned: string): boolean {
+export function isSameAddress(remote: string | undefined, pinned: string): boolean {
   if (remote === undefined) return false;
   if (remote === pinned) return true;
   const [a, b] = [parseAddress(remote.replace(/^::ffff:(?=\d+\.)/i, "")), parseAddress(pinned)];

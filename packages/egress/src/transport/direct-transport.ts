@@ -39,7 +39,8 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
   const limits: EgressLimits = { ...DEFAULT_EGRESS_LIMITS, ...options.limits };
   const client = createPinnedClient({ resolver, policy, limits, overrides: options.overrides });
   const running = createRunningAttempts(client);
-  const parts = { client, policy, limits, userAgent, clock, scope: { transport: "HTTP", route: "DIRECT" } } as const;
+  const scope = { transport: "HTTP", route: "DIRECT" } as const;
+  const parts = { client, policy, limits, userAgent, clock, scope, meter: null } as const;
   const robots = createRobotsGate({
     fetchRobots: createRobotsFetch(parts, running),
     productToken: PRODUCT_TOKEN,

@@ -1,33 +1,21 @@
-import { localFailure, type LocalFailure, type UpstreamFailure } from "@keble-scraper/contract";
-import { isRedirectStatus, type NextUrl, nextUrl } from "../policy/next-url.ts";
+import { localFailure } from "@keble-scraper/contract";
 import type { VettedUrl, VetUrlOptions } from "../policy/vet-url.ts";
-import type { BodySink, SinkStage } from "./body-stage.ts";
-import type { EgressLimits } from "./egress-limits.ts";
-import type { ExchangeProgress, HeadVerdict } from "./exchange.ts";
-import { type FailureKind, toUpstreamFailure } from "./failure-kind.ts";
-import type { AdmitHop, HopWait } from "./admission.ts";
-import {
-  type AttemptUsage,
-  FREE_USAGE,
-  type FetchOutcome,
-  type FetchResponse,
-  type FetchTimings,
-} from "./fetch-outcome.ts";
-import type { FetchRequest } from "./fetch-request.ts";
-import { hostKeyOf } from "./host-key.ts";
-import { detectCharset } from "../content/detect-charset.ts";
-import { matchesContentTypes } from "../content/media-type.ts";
-import { sniffType } from "../content/sniff-type.ts";
 import type { RobotsGate } from "../robots/robots-gate.ts";
-import { judgeStatus } from "./judge-status.ts";
+import type { AdmitHop } from "./admission.ts";
+import { type AttemptRecord, createAttemptRecord } from "./attempt-record.ts";
+import type { BodySink } from "./body-stage.ts";
 import type { ConnectionScope } from "./connection-pool.ts";
-import type { HopTimings, PinnedClient } from "./pinned-client.ts";
-import { planRead } from "./read-verdict.ts";
+import type { EgressLimits } from "./egress-limits.ts";
+import type { FetchOutcome } from "./fetch-outcome.ts";
+import type { FetchRequest } from "./fetch-request.ts";
+import { type HopDecision, judgeHead } from "./judge-head.ts";
+import type { PinnedClient } from "./pinned-client.ts";
 import { isConditional, toRequestHeaders } from "./request-headers.ts";
-import type { ResponseHead } from "./response-head.ts";
+import type { SocketMeter } from "./socket-meter.ts";
 import { type Stop, STOPPED, untilStop } from "./stop.ts";
+import { toFetchResponse } from "./to-fetch-response.ts";
 
-/** What an attempt is made of. */
+/** What an attempt is made of. The same for every route that fetches over connections of its own. */
 export type AttemptParts = {
   readonly client: PinnedClient;
   readonly policy: VetUrlOptions;
@@ -37,196 +25,125 @@ export type AttemptParts = {
   readonly scope: Omit<ConnectionScope, "callerId">;
   /** Asked about every URL of a chain; null: robots.txt has no say. */
   readonly robots: RobotsGate | null;
+  /** Counts this attempt's sockets where they are paid for; null: usage is free. The attempt ends it. */
+  readonly meter: SocketMeter | null;
 };
 
-type AnyFailure = UpstreamFailure | LocalFailure;
-type Evidence = {
-  readonly timings: FetchTimings;
-  readonly sent: boolean;
-  readonly hostKey: string;
-  readonly usage: AttemptUsage;
-};
-
-/** What a hop's head led to. */
-type HopDecision =
-  | { readonly kind: "ANSWER"; readonly body: SinkStage | null }
-  | { readonly kind: "FOLLOW"; readonly url: VettedUrl }
-  | { readonly kind: "FAIL"; readonly failure: AnyFailure };
+/** How an attempt ends and who lets its requests go. */
+export type AttemptControl = { readonly stop: Stop; readonly admit: AdmitHop };
 
 /** Follows a chain from `request.url` to its final response, whose body goes to `sink`. Rejects only with faults. */
 export async function fetchAttempt(
   request: FetchRequest,
   sink: BodySink,
-  control: { readonly stop: Stop; readonly admit: AdmitHop },
+  control: AttemptControl,
   parts: AttemptParts,
 ): Promise<FetchOutcome> {
+  const { meter, clock } = parts;
+  const { url } = request;
+  const record = createAttemptRecord({ url, stop: control.stop, meter, monotonicMs: () => clock.monotonicMs() });
+  try {
+    return await followChain(request, sink, control, parts, record);
+  } finally {
+    meter?.end();
+  }
+}
+
+async function followChain(
+  request: FetchRequest,
+  sink: BodySink,
+  control: AttemptControl,
+  parts: AttemptParts,
+  record: AttemptRecord,
+): Promise<FetchOutcome> {
   const { stop, admit } = control;
-  const { client, limits, clock } = parts;
-  const startedAt = clock.monotonicMs();
-  const timings: HopTimings = { dnsMs: null, connectMs: null };
-  const progress: ExchangeProgress = { sent: false, head: null, wireBytes: 0 };
-  const redirects: { readonly url: string; readonly httpStatus: number }[] = [];
-  const seen = new Set([request.url.href]);
-  let ttfbMs: number | null = null;
-  let body: SinkStage | null = null;
-  let url = request.url;
-  let headers = request.headers;
-
-  const evidence = (): Evidence => ({
-    timings: {
-      dnsMs: toWholeMs(timings.dnsMs),
-      connectMs: toWholeMs(timings.connectMs),
-      ttfbMs: toWholeMs(ttfbMs),
-      totalMs: Math.round(clock.monotonicMs() - startedAt),
-    },
-    sent: progress.sent,
-    hostKey: hostKeyOf(url),
-    usage: FREE_USAGE,
-  });
-  const unsuccessful = () => ({
-    ok: false as const,
-    ...evidence(),
-    httpStatus: progress.head?.httpStatus ?? redirects.at(-1)?.httpStatus ?? null,
-    bodyBytes: body?.bytes() ?? 0,
-    wireBytes: progress.wireBytes,
-  });
-  const failWith = (failure: AnyFailure): FetchOutcome => ({
-    ...unsuccessful(),
-    aborted: false,
-    failure,
-    refusedBody: null,
-  });
-  const giveBack = (wait: HopWait | null): FetchOutcome => ({ ...unsuccessful(), aborted: true, failure: null, wait });
-  const failAs = (kind: FailureKind, nativeCode: string | null): FetchOutcome =>
-    failWith(toUpstreamFailure(kind, { httpStatus: progress.head?.httpStatus ?? null, nativeCode }));
-  const stopped = (): FetchOutcome => {
-    if (stop.reason === "DEADLINE") return failWith(localFailure("DEADLINE_EXCEEDED"));
-    if (stop.reason === "ATTEMPT_LIMIT") {
-      return failAs(progress.head === null ? "ATTEMPT_TIMEOUT_IN_HEAD" : "ATTEMPT_TIMEOUT_IN_BODY", null);
-    }
-    return giveBack(null);
-  };
-
-  const decide = (head: ResponseHead): { readonly decision: HopDecision; readonly verdict: HeadVerdict } => {
-    const next = isRedirectStatus(head.httpStatus)
-      ? nextUrl(url, head.values("location"), parts.policy)
-      : ({ kind: "FINAL" } as const);
-    if (next.kind !== "FINAL") return skip(decideRedirect(next, head.httpStatus, seen, redirects.length, limits));
-    const failure = judgeStatus(head, {
-      accept: request.accept,
-      isConditional: isConditional(headers),
-      wallMs: clock.wallMs(),
-    });
-    if (failure !== null) return skip({ kind: "FAIL", failure });
-    if (request.contentTypes !== null && !matchesContentTypes(head.value("content-type"), request.contentTypes)) {
-      const unwanted = toUpstreamFailure("UNWANTED_CONTENT_TYPE", { httpStatus: head.httpStatus });
-      return skip({ kind: "FAIL", failure: unwanted });
-    }
-    const plan = planRead(head, sink, request.maxBodyBytes, limits);
-    ({ body } = plan);
-    return { decision: { kind: "ANSWER", body }, verdict: plan.verdict };
-  };
-
+  const { policy, limits, meter } = parts;
+  const { progress, redirects } = record;
+  const seen = new Set<string>();
+  let { url, headers } = request;
   for (;;) {
+    seen.add(url.href);
     // Before robots.txt is asked: an attempt that ends there has no head of this hop yet.
-    progress.head = null;
-    progress.wireBytes = 0;
-    let crawlDelayMs: number | null = null;
-    if (parts.robots !== null) {
-      const verdict = await untilStop(stop, parts.robots.check(url, { signal: stop.signal, admit }));
-      if (verdict === STOPPED) return stopped();
-      if (verdict.kind === "WAIT") return giveBack(verdict.wait);
-      if (verdict.kind === "DISALLOWED") return failWith(localFailure("ROBOTS_DISALLOWED"));
-      if (verdict.kind === "FAILED") {
-        return redirects.length > 0 && verdict.failure.code === "TARGET_FORBIDDEN"
-          ? failAs("REDIRECT_REJECTED", null)
-          : failWith(verdict.failure);
-      }
-      ({ crawlDelayMs } = verdict);
-    }
+    record.beginHop(url);
+    const asked = await askRobots(url, request, control, parts, record);
+    if (asked.kind === "END") return asked.outcome;
+    const { crawlDelayMs } = asked;
     const admitted = await admit({ url, purpose: "PAGE", isFirst: !progress.sent, crawlDelayMs, stop });
-    if (admitted.kind === "STOPPED") return stopped();
-    if (admitted.kind === "WAIT") return giveBack(admitted.wait);
-    let decision: HopDecision | null = null;
-    const sending = client.request({
+    if (admitted.kind === "STOPPED") return record.stopped();
+    if (admitted.kind === "WAIT") return record.giveBack(admitted.wait);
+    let decision = null as HopDecision | null;
+    const sending = parts.client.request({
       scope: { ...parts.scope, callerId: request.callerId },
+      egress: request.egress,
+      meter,
       url,
       request: { method: request.method, target: url.target, headers: toRequestHeaders(url, headers, parts.userAgent) },
       stop,
       progress,
-      timings,
+      timings: record.timings,
       onHead(head) {
-        ttfbMs = clock.monotonicMs() - startedAt;
-        const decided = decide(head);
-        ({ decision } = decided);
-        return decided.verdict;
+        record.headArrived();
+        const judged = judgeHead(head, {
+          ...{ url, seen, redirectsFollowed: redirects.length, isConditional: isConditional(headers) },
+          ...{ accept: request.accept, contentTypes: request.contentTypes, maxBodyBytes: request.maxBodyBytes },
+          ...{ policy, limits, sink, wallMs: parts.clock.wallMs() },
+        });
+        ({ decision } = judged);
+        if (decision.kind === "ANSWER") record.reads(decision.body);
+        return judged.verdict;
       },
     });
     const result = await sending.finally(admitted.done);
-    if (result.kind === "STOPPED") return stopped();
-    if (result.kind === "REFUSED") {
-      return redirects.length === 0 ? failWith(localFailure("TARGET_FORBIDDEN")) : failAs("REDIRECT_REJECTED", null);
-    }
-    if (result.kind === "FAILED") return failAs(result.failure, result.nativeCode);
-    const made = decision as HopDecision | null;
-    if (made === null) throw new Error("a response ended without a decision about its head");
-    if (made.kind === "FAIL") return failWith(made.failure);
-    if (made.kind === "ANSWER") {
-      return {
-        ok: true,
-        ...evidence(),
-        response: await toResponse(result.head, url, redirects, made.body, progress.wireBytes),
-      };
+    if (result.kind === "STOPPED") return record.stopped();
+    // However the exchange took the end of its socket: the meter ended it.
+    if (meter?.isExceeded === true) return record.failAs("BODY_TOO_LARGE", null);
+    if (result.kind === "REFUSED") return refused(record);
+    if (result.kind === "ROUTE_FAILED") return record.fail(result.failure);
+    if (result.kind === "FAILED") return record.failAs(result.failure, result.nativeCode);
+    if (decision === null) throw new Error("a response ended without a decision about its head");
+    if (decision.kind === "FAIL") return record.fail(decision.failure);
+    if (decision.kind === "ANSWER") {
+      return record.succeed(await toFetchResponse(result.head, url, redirects, decision.body, progress.wireBytes));
     }
     redirects.push({ url: url.href, httpStatus: result.head.httpStatus });
     // Scheme, host or port changed: nothing of the caller's goes there.
-    if (made.url.origin !== url.origin) headers = {};
-    ({ url } = made);
-    seen.add(url.href);
+    if (decision.url.origin !== url.origin) headers = {};
+    ({ url } = decision);
   }
 }
 
-function skip(decision: HopDecision): { readonly decision: HopDecision; readonly verdict: HeadVerdict } {
-  return { decision, verdict: { do: "SKIP" } };
-}
+type Asked =
+  | { readonly kind: "GO"; readonly crawlDelayMs: number | null }
+  | { readonly kind: "END"; readonly outcome: FetchOutcome };
 
-function decideRedirect(
-  next: Exclude<NextUrl, { readonly kind: "FINAL" }>,
-  httpStatus: number,
-  seen: ReadonlySet<string>,
-  followed: number,
-  limits: EgressLimits,
-): HopDecision {
-  const fail = (kind: FailureKind): HopDecision => ({ kind: "FAIL", failure: toUpstreamFailure(kind, { httpStatus }) });
-  if (next.kind === "REJECTED") return fail("REDIRECT_REJECTED");
-  if (next.kind === "INVALID") return fail("REDIRECT_INVALID");
-  if (seen.has(next.url.href)) return fail("REDIRECT_LOOP");
-  return followed >= limits.redirectsMax ? fail("REDIRECT_LIMIT") : next;
-}
-
-async function toResponse(
-  head: ResponseHead,
+async function askRobots(
   url: VettedUrl,
-  redirects: FetchResponse["redirects"],
-  body: SinkStage | null,
-  wireBytes: number,
-): Promise<FetchResponse> {
-  const declared = head.value("content-type");
-  const sample = body?.sample() ?? Buffer.alloc(0);
-  return {
-    httpStatus: head.httpStatus,
-    finalUrl: url.href,
-    redirects,
-    headers: head.headers,
-    contentType: { declared, sniffed: await sniffType(sample, declared) },
-    charset: detectCharset(sample, declared),
-    framing: head.framing,
-    bodyBytes: body?.bytes() ?? 0,
-    wireBytes,
-    hasBody: body !== null,
-  };
+  { egress }: FetchRequest,
+  { stop, admit }: AttemptControl,
+  { robots, meter }: AttemptParts,
+  record: AttemptRecord,
+): Promise<Asked> {
+  if (robots === null) return { kind: "GO", crawlDelayMs: null };
+  const verdict = await untilStop(stop, robots.check(url, { signal: stop.signal, admit, meter, egress }));
+  if (verdict === STOPPED) return { kind: "END", outcome: record.stopped() };
+  switch (verdict.kind) {
+    case "ALLOWED":
+      return { kind: "GO", crawlDelayMs: verdict.crawlDelayMs };
+    case "DISALLOWED":
+      return { kind: "END", outcome: record.fail(localFailure("ROBOTS_DISALLOWED")) };
+    case "WAIT":
+      return { kind: "END", outcome: record.giveBack(verdict.wait) };
+    case "FAILED": {
+      if (meter?.isExceeded === true) return { kind: "END", outcome: record.failAs("BODY_TOO_LARGE", null) };
+      const isForbidden = verdict.failure.code === "TARGET_FORBIDDEN";
+      return { kind: "END", outcome: isForbidden ? refused(record) : record.fail(verdict.failure) };
+    }
+  }
 }
 
-function toWholeMs(ms: number | null): number | null {
-  return ms === null ? null : Math.round(ms);
+/** The policy refused where a hop leads: the caller's own mistake at the first one, the site's behind a redirect. */
+function refused(record: AttemptRecord): FetchOutcome {
+  return record.redirects.length === 0
+    ? record.fail(localFailure("TARGET_FORBIDDEN"))
+    : record.failAs("REDIRECT_REJECTED", null);
 }

@@ -1,11 +1,13 @@
 import type { Socket } from "node:net";
+import type { UpstreamFailure } from "@keble-scraper/contract";
 import type { DnsFailureKind, Resolver } from "../dns/resolver.ts";
 import type { AddressPolicy } from "../policy/classify-address.ts";
 import { vetAddresses } from "../policy/vet-addresses.ts";
 import type { VettedUrl } from "../policy/vet-url.ts";
 import { Connection } from "./connection.ts";
 import { connectionKey, type ConnectionScope, createConnectionPool } from "./connection-pool.ts";
-import { createDialer, type DialOverride } from "./dial.ts";
+import { createDirectDialer, type DialOverride } from "./dial.ts";
+import type { DialContext, Dialer } from "./dialer.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 import {
   exchange,
@@ -15,15 +17,22 @@ import {
   type HeadVerdict,
 } from "./exchange.ts";
 import type { FailureKind } from "./failure-kind.ts";
+import type { FetchRequest } from "./fetch-request.ts";
 import type { ResponseHead } from "./response-head.ts";
+import type { SocketMeter } from "./socket-meter.ts";
 import { type Stop, STOPPED, untilStop } from "./stop.ts";
 
 /** Milliseconds spent so far; null while the phase has not been reached. Several hops add up. */
 export type HopTimings = { dnsMs: number | null; connectMs: number | null };
 
-/** One request to one vetted URL. */
+/**
+ * One request to one vetted URL. `meter` counts the attempt's sockets; null or absent: nobody pays for their bytes. `egress`
+ * is for the dialler; absent: anywhere.
+ */
 export type PinnedRequest = {
   readonly scope: ConnectionScope;
+  readonly egress?: FetchRequest["egress"];
+  readonly meter?: SocketMeter | null;
   readonly url: VettedUrl;
   readonly request: ExchangeRequest;
   readonly stop: Stop;
@@ -32,8 +41,12 @@ export type PinnedRequest = {
   readonly onHead: (head: ResponseHead) => HeadVerdict;
 };
 
-/** `REFUSED`: the name leads to an address that may not be dialled; nothing was dialled. `block` is for logs only. */
+/**
+ * `REFUSED`: the name leads to an address that may not be dialled; nothing was dialled. `block` is for logs only.
+ * `ROUTE_FAILED`: the route failed before it reached the target; nothing of the request was sent.
+ */
 export type PinnedResult =
+  | { readonly kind: "ROUTE_FAILED"; readonly failure: UpstreamFailure }
   | { readonly kind: "DONE"; readonly head: ResponseHead }
   | { readonly kind: "FAILED"; readonly failure: FailureKind; readonly nativeCode: string | null }
   | { readonly kind: "REFUSED"; readonly block: string; readonly hint: string | null }
@@ -53,17 +66,33 @@ export type PinnedClient = {
 /** Tests send sockets elsewhere and trust other authorities; production has neither. */
 export type PinnedClientOverrides = { readonly dial?: DialOverride; readonly authorities?: readonly string[] };
 
-/** A client with a pool of its own. `policy` judges the answers of names; literals were judged with their URL. */
-export function createPinnedClient(options: {
+/**
+ * What a client is made of. `policy` judges the answers of names; literals were judged with their URL. `dial`: how its
+ * connections are made, whoever asks; absent: to the target's own address. `overrides` are for the absent one.
+ */
+export type PinnedClientOptions = {
   readonly resolver: Resolver;
   readonly policy: AddressPolicy;
   readonly limits: EgressLimits;
+  readonly dial?: Dialer | undefined;
   readonly overrides?: PinnedClientOverrides | undefined;
-}): PinnedClient {
+};
+
+/** A client with a pool of its own. */
+export function createPinnedClient(options: PinnedClientOptions): PinnedClient {
   const { resolver, policy, limits, overrides = {} } = options;
   const sockets = new Set<Socket>();
   const pool = createConnectionPool(limits.idleSocketsMax);
-  const dial = createDialer({ sockets, dial: overrides.dial, authorities: overrides.authorities });
+  const dial = options.dial ?? createDirectDialer(overrides);
+
+  const contextOf = ({ egress = ANY_EGRESS, meter }: PinnedRequest): DialContext => ({
+    egress,
+    track(raw) {
+      sockets.add(raw);
+      raw.once("close", () => sockets.delete(raw));
+      meter?.track(raw);
+    },
+  });
 
   const vet = async ({ url, stop, timings }: PinnedRequest): Promise<VettedHop> => {
     if (url.name === null) return { ok: true, addresses: url.address === null ? [] : [url.address] };
@@ -84,17 +113,21 @@ export function createPinnedClient(options: {
     const { url, stop, timings } = hop;
     const startedAt = performance.now();
     const tls = url.protocol === "https:" ? { name: url.name } : null;
-    const dialled = await dial({ addresses, port: url.port, tls }, stop, limits.connectTimeoutMs);
+    const target = { addresses, name: url.name, port: url.port, reach: url.reach, tls };
+    const dialled = await dial(target, stop, limits.connectTimeoutMs, contextOf(hop));
     timings.connectMs = (timings.connectMs ?? 0) + performance.now() - startedAt;
     if (dialled.ok) {
       const key = connectionKey(hop.scope, url, dialled.address);
+      if (hop.meter != null) dialled.socket.on("readable", hop.meter.check);
       return { ok: true, connection: new Connection(key, dialled.socket, limits) };
     }
+    if (dialled.kind === "ROUTE") return { ok: false, result: { kind: "ROUTE_FAILED", failure: dialled.failure } };
     if (dialled.kind === "STOPPED") return { ok: false, result: { kind: "STOPPED" } };
     return { ok: false, result: { kind: "FAILED", failure: dialled.kind, nativeCode: dialled.nativeCode } };
   };
 
   const takeIdle = (hop: PinnedRequest, addresses: readonly string[]): Connection | null => {
+    if (hop.scope.reuse === "NEVER") return null;
     for (const address of addresses) {
       const connection = pool.take(connectionKey(hop.scope, hop.url, address));
       if (connection !== null) return connection;
@@ -104,7 +137,9 @@ export function createPinnedClient(options: {
 
   const run = async (hop: PinnedRequest, connection: Connection): Promise<ExchangeResult> => {
     const result = await exchange({ connection, limits, ...hop });
-    if (result.kind === "DONE" && result.isReusable) pool.put(connection);
+    if (result.kind !== "DONE" || !result.isReusable) return result;
+    if (hop.scope.reuse === "NEVER") connection.destroy();
+    else pool.put(connection);
     return result;
   };
 
@@ -134,6 +169,8 @@ export function createPinnedClient(options: {
     },
   };
 }
+
+const ANY_EGRESS: FetchRequest["egress"] = { country: null, session: null };
 
 type VettedHop =
   | { readonly ok: true; readonly addresses: readonly string[] }

@@ -16,8 +16,11 @@ const NO_DEADLINE = Infinity;
  * Fetches robots.txt under the policy and limits of any target, without asking robots.txt, and reads no further than its
  * rules count. One that takes longer than `robotsTimeoutMs` fails as the target's timeout.
  */
-export function createRobotsFetch(parts: Omit<AttemptParts, "robots">, running: RunningAttempts): FetchRobots {
-  return async (url, { signal, admit }) => {
+export function createRobotsFetch(
+  parts: Omit<AttemptParts, "robots" | "meter">,
+  running: RunningAttempts,
+): FetchRobots {
+  return async (url, { signal, admit, meter, egress }) => {
     const head = createHeadOfBody(ROBOTS_BYTES_MAX + 1);
     let readBytes = 0;
     const sink = {
@@ -41,9 +44,9 @@ export function createRobotsFetch(parts: Omit<AttemptParts, "robots">, running: 
       deadline: NO_DEADLINE,
       attemptLimitMs: limitMs,
       capture: "DOM",
-      egress: { country: null, session: null },
+      egress,
     } as const;
-    const robotsParts = { ...parts, scope: { ...parts.scope, transport: "ROBOTS" }, robots: null } as const;
+    const robotsParts = { ...parts, scope: { ...parts.scope, transport: "ROBOTS" }, robots: null, meter } as const;
     // The file's first request may wait like an attempt's own; the file is nobody's page.
     const control = { stop, admit: (hop: Hop) => admit({ ...hop, purpose: "ROBOTS" }) };
     const outcome = await running.track(stop, fetchAttempt(request, sink, control, robotsParts));
