@@ -72,3 +72,6 @@ export { SNIFF_BYTES_MAX, sniffType } from "./content/sniff-type.ts";
 export { type QuarantineAdvice, quarantineOf } from "./supplier-failures.ts";
 export { attemptMicros, worstAttemptMicros } from "./price/attempt-micros.ts";
 export { isPaidRoute, type ListPrice, ROUTE_PRICES } from "./price/route-prices.ts";
+export { probeCloudflare, type CloudflareApi } from "./providers/probe-cloudflare.ts";
+export { probeUnlocker, type UnlockerApi } from "./providers/probe-unlocker.ts";
+export type { ProbeOptions, ProbeResult } from "./providers/probe.ts";
