@@ -66,6 +66,8 @@ export {
   type RobotsResponse,
   type RobotsVerdict,
 } from "./robots/robots-gate.ts";
+export { BLOCK_PATTERNS, BLOCK_SAMPLE_BYTES_MAX, type BlockPageName } from "./block-pages/block-patterns.ts";
+export { type BlockPage, type BlockSample, detectBlockPage } from "./block-pages/detect-block-page.ts";
 export { detectCharset, type Charset } from "./content/detect-charset.ts";
 export { matchesContentTypes } from "./content/media-type.ts";
 export { SNIFF_BYTES_MAX, sniffType } from "./content/sniff-type.ts";
@@ -75,3 +77,7 @@ export { isPaidRoute, type ListPrice, ROUTE_PRICES } from "./price/route-prices.
 export { probeCloudflare, type CloudflareApi } from "./providers/probe-cloudflare.ts";
 export { probeUnlocker, type UnlockerApi } from "./providers/probe-unlocker.ts";
 export type { ProbeOptions, ProbeResult } from "./providers/probe.ts";
+export { canNarrow, type Narrowing, type ProxyProvider } from "./proxy/proxy-credentials.ts";
+export type { TunnelTarget } from "./proxy/connect-dialer.ts";
+export { probeProxy, type ProxyProbeOptions } from "./proxy/probe-proxy.ts";
+export { createProxyTransport, type ProxyRoute, type ProxyTransportOptions } from "./proxy/proxy-transport.ts";

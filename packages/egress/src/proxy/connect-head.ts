@@ -59,15 +59,11 @@ export function createConnectHeadReader(): (chunk: Buffer) => ConnectHeadRead {
 }
 
 /** The bytes of a CONNECT for `authority` (`host:port`, an IPv6 address in brackets). `authorization`: a header's value, or null. */
-export function writeConnect(
-  authority: string,
-  options: { readonly authorization: string | null; readonly userAgent: string },
-): Buffer {
+export function writeConnect(authority: string, authorization: string | null): Buffer {
   const lines = [
     `CONNECT ${authority} HTTP/1.1`,
     `Host: ${authority}`,
-    ...(options.authorization === null ? [] : [`Proxy-Authorization: ${options.authorization}`]),
-    `User-Agent: ${options.userAgent}`,
+    ...(authorization === null ? [] : [`Proxy-Authorization: ${authorization}`]),
   ];
   if (lines.some((line) => CONTROL.test(line))) throw new Error("a CONNECT would have carried a control character");
   return Buffer.from(`${lines.join("\r\n")}${HEAD_END}`, "latin1");

@@ -31,6 +31,8 @@ export class Connection {
   constructor(key: string, socket: Socket, limits: EgressLimits) {
     this.key = key;
     this.#socket = socket;
+    // A tunnel's head came over the same socket; what lies unread behind it was not asked for.
+    this.#bytesAtStart = socket.bytesRead - socket.readableLength;
     let isTaken = false;
     // The scheme is always http here: TLS is done, and undici must have no second opinion about server names.
     this.#client = new Client("http://pinned.invalid", {

@@ -32,7 +32,7 @@ export function createDirectDialer(options: DirectDialerOptions): Dialer {
 }
 
 /** Another address of the same name can only mend what the network did, not what a server that answered said. */
-function isWorthNextAddress(kind: FailureKind | "STOPPED" | "ROUTE"): boolean {
+function isWorthNextAddress(kind: FailureKind | "STOPPED" | "ROUTE" | "REFUSED"): boolean {
   return kind.startsWith("CONNECT_") || kind === "TLS_CLOSED";
 }
 

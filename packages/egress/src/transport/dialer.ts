@@ -31,11 +31,12 @@ export type DialContext = {
 /**
  * `socket` is ready for a request: TLS is done where the target wants it. `address`: which of the target's it leads to. ROUTE:
  * the route itself failed before the target was reached (a proxy refused, its password is wrong), and `failure` says so in
- * full. `kind` otherwise: what the network or the target did.
+ * full. REFUSED: what answered on the way says that it leads to an address that may not be reached. `kind` otherwise: what
+ * the network or the target did.
  */
 export type DialResult =
   | { readonly ok: true; readonly socket: Socket; readonly address: string }
-  | { readonly ok: false; readonly kind: FailureKind | "STOPPED"; readonly nativeCode: string | null }
+  | { readonly ok: false; readonly kind: FailureKind | "STOPPED" | "REFUSED"; readonly nativeCode: string | null }
   | { readonly ok: false; readonly kind: "ROUTE"; readonly failure: UpstreamFailure };
 
 /**

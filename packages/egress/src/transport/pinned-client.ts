@@ -122,6 +122,9 @@ export function createPinnedClient(options: PinnedClientOptions): PinnedClient {
       return { ok: true, connection: new Connection(key, dialled.socket, limits) };
     }
     if (dialled.kind === "ROUTE") return { ok: false, result: { kind: "ROUTE_FAILED", failure: dialled.failure } };
+    if (dialled.kind === "REFUSED") {
+      return { ok: false, result: { kind: "REFUSED", block: "named by the proxy", hint: null } };
+    }
     if (dialled.kind === "STOPPED") return { ok: false, result: { kind: "STOPPED" } };
     return { ok: false, result: { kind: "FAILED", failure: dialled.kind, nativeCode: dialled.nativeCode } };
   };

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { connect as connectTls, type TLSSocket } from "node:tls";
+import { connect as connectTls, createSecureContext, type SecureContext, type TLSSocket } from "node:tls";
 
 /** `name`: what SNI sends and the certificate must carry; null for an address literal, whose certificate must carry `address`. */
 export type SecureTarget = { readonly name: string | null; readonly address: string };
@@ -15,9 +15,22 @@ export function secureSocket(raw: Socket, target: SecureTarget, authorities?: re
     host: target.name ?? target.address,
     servername: target.name ?? "",
     ALPNProtocols: ["http/1.1"],
-    minVersion: "TLSv1.2",
+    minVersion: MIN_VERSION,
     // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED changes nothing.
     rejectUnauthorized: true,
-    ...(authorities === undefined ? {} : { ca: [...authorities] }),
+    ...(authorities === undefined ? {} : { secureContext: contextOf(authorities) }),
   });
+}
+
+const MIN_VERSION = "TLSv1.2";
+
+const contexts = new WeakMap<readonly string[], SecureContext>();
+
+/** Reading a store of 150 authorities takes milliseconds: once per list, not once per connection. */
+function contextOf(authorities: readonly string[]): SecureContext {
+  const known = contexts.get(authorities);
+  if (known !== undefined) return known;
+  const made = createSecureContext({ ca: [...authorities], minVersion: MIN_VERSION });
+  contexts.set(authorities, made);
+  return made;
 }
