@@ -1,0 +1,364 @@
+import type { Hop, HopVerdict } from "@keble-scraper/egress";
+import { createLogger } from "@keble-scraper/service";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { hopTo, jobOf } from "../../test/admission-hops.ts";
+import { type Admission, type AdmissionParts, type AdmittedJob, createAdmission } from "./admission.ts";
+import type { ClockStep } from "./clocks.ts";
+
+/** A worker's admission without Redis: the SQL steps are the test's own, on the fake clock. */
+function openRig(
+  options: { settings?: Partial<AdmissionParts["settings"]>; slots?: number; routes?: AdmissionParts["routes"] } = {},
+) {
+  const nextAtMs = new Map<string, number>();
+  const holds = new Map<string, number>();
+  const sql = {
+    steps: [] as ClockStep[],
+    looks: [] as (readonly string[])[],
+    running: new Map<string, number>(),
+    waiting: 0,
+    counts: 0,
+    outage: false,
+  };
+  const ask = <T>(answer: () => T): Promise<T> =>
+    sql.outage ? Promise.reject(new Error("outage")) : Promise.resolve().then(answer);
+  const admission = createAdmission({
+    redis: { redisUrl: "redis://127.0.0.1:1", prefix: "{unit}", logger: createLogger({ name: "t", level: "silent" }) },
+    sql: {
+      takeAdmission: (step) =>
+        ask(() => {
+          sql.steps.push(step);
+          const nowMs = performance.now();
+          const { bookedAtMs } = step;
+          if (bookedAtMs !== null && nowMs <= bookedAtMs + step.voidMs)
+            return { nowMs, atMs: bookedAtMs, isBooked: true };
+          const atMs = Math.max(nowMs, nextAtMs.get(step.key) ?? 0);
+          const isBooked = atMs <= nowMs + step.patienceMs;
+          if (isBooked) nextAtMs.set(step.key, atMs + step.intervalMs);
+          return { nowMs, atMs, isBooked };
+        }),
+      countRunningBefore: (key) => ask(() => sql.running.get(key) ?? 0),
+      countWaitingJobs: () =>
+        ask(() => {
+          sql.counts += 1;
+          return sql.waiting;
+        }),
+      listHostHolds: (hostKeys) =>
+        ask(() => {
+          sql.looks.push(hostKeys);
+          return new Map([...holds].map(([host, untilMs]) => [host, untilMs - performance.now()]));
+        }),
+      isOutage: (error) => error instanceof Error && error.message === "outage",
+    },
+    settings: {
+      waitMs: 5_000,
+      hostRequestsPerSecond: 1,
+      hostConcurrency: 4,
+      isForAllowed: false,
+      stickySessionMs: 1_000,
+      ...options.settings,
+    },
+    routes: options.routes ?? {},
+    slots: options.slots ?? 20,
+    leaseMs: 60_000,
+    random: () => 0.5,
+  });
+  return { admission, sql, holds, nextAtMs };
+}
+
+function admitOne(admission: Admission, more: Partial<AdmittedJob> = {}, hop: Hop = hopTo("http://a.example.com/")) {
+  return admission.forJob(jobOf(more), 60_000).admit(hop);
+}
+
+function waitOf(verdict: HopVerdict) {
+  if (verdict.kind !== "WAIT") throw new Error(`${verdict.kind} instead of WAIT`);
+  return verdict.wait;
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] });
+  vi.setSystemTime(1_000_000);
+});
+afterEach(() => {
+  expect(vi.getTimerCount(), "timers left").toBe(0);
+  vi.useRealTimers();
+});
+
+describe("admission", () => {
+  it("W1 a first request waits for its booked time and goes then, 4 % behind the one before", async () => {
+    const { admission } = openRig();
+    const first = await admitOne(admission);
+    const startedMs = performance.now();
+    const second = admitOne(admission);
+    await vi.advanceTimersByTimeAsync(1_039);
+    expect(admission.state.waiting).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect([first.kind, (await second).kind]).toEqual(["GO", "GO"]);
+    expect(performance.now() - startedMs).toBe(1_040);
+    expect(admission.state).toMatchObject({ waiting: 0, admitted: 2, waited: 1 });
+  });
+
+  it("W1 past the longest wait nothing is booked, and the job is due somewhere among those that wait", async () => {
+    const { admission, sql, nextAtMs } = openRig();
+    sql.waiting = 10;
+    nextAtMs.set("host:a.example.com", performance.now() + 6_000);
+    const wait = waitOf(await admitOne(admission));
+    expect(wait.horizonMs).toBe(6_000);
+    // Half of ten jobs at one request every 1,040 ms.
+    expect(wait.dueMs).toBeCloseTo(6_000 + 0.5 * 10 * 1_040);
+    expect(nextAtMs.get("host:a.example.com")).toBe(performance.now() + 6_000);
+    expect(admission.state.waiting).toBe(0);
+  });
+
+  it("W1 jobs that wait are counted at most once a second for each host or route", async () => {
+    const { admission, sql, nextAtMs } = openRig();
+    nextAtMs.set("host:a.example.com", performance.now() + 60_000);
+    await Promise.all(Array.from({ length: 5 }, () => admitOne(admission)));
+    await vi.advanceTimersByTimeAsync(999);
+    await admitOne(admission);
+    expect(sql.counts).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    await admitOne(admission);
+    expect(sql.counts).toBe(2);
+  });
+
+  it("W1 nothing is booked past the job's deadline, and the horizon says that it lies there", async () => {
+    const { admission, nextAtMs } = openRig();
+    nextAtMs.set("host:a.example.com", performance.now() + 3_000);
+    const wait = waitOf(await admitOne(admission, { deadlineAtMs: performance.now() + 2_000 }));
+    expect(wait.horizonMs).toBe(3_000);
+    expect(nextAtMs.get("host:a.example.com")).toBe(performance.now() + 3_000);
+  });
+
+  it("W1 waiting jobs take at most half of the slots: one more is sent back at once and books nothing", async () => {
+    const { admission, nextAtMs } = openRig({ slots: 5 });
+    await admitOne(admission);
+    const waiting = [admitOne(admission), admitOne(admission)];
+    await vi.advanceTimersByTimeAsync(1);
+    const booked = nextAtMs.get("host:a.example.com");
+    const sentBack = waitOf(await admitOne(admission));
+    expect(sentBack.horizonMs).toBeGreaterThan(3_000);
+    expect(nextAtMs.get("host:a.example.com")).toBe(booked);
+    // What may go at once still goes.
+    expect((await admitOne(admission, { hostKey: "b.example.com" }, hopTo("http://b.example.com/"))).kind).toBe("GO");
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect((await Promise.all(waiting)).map(({ kind }) => kind)).toEqual(["GO", "GO"]);
+  });
+
+  it("W1 a worker with one slot may wait in it", async () => {
+    const { admission } = openRig({ slots: 1 });
+    await admitOne(admission);
+    const second = admitOne(admission);
+    await vi.advanceTimersByTimeAsync(1_040);
+    expect((await second).kind).toBe("GO");
+  });
+
+  it("W1 a booked time that was not used goes with the job, and is asked for again by the next attempt", async () => {
+    const { admission, sql } = openRig();
+    await admitOne(admission);
+    const attempt = admission.forJob(jobOf(), 60_000);
+    const hop = hopTo("http://a.example.com/");
+    const verdict = attempt.admit(hop);
+    await vi.advanceTimersByTimeAsync(10);
+    hop.stopNow();
+    expect((await verdict).kind).toBe("STOPPED");
+    const booking = attempt.booking();
+    const hostAtMs = performance.now() + 1_030;
+    expect(booking).toEqual({ hostKey: "a.example.com", hostAtMs, route: null, routeAtMs: null });
+    const again = admission.forJob(jobOf({ booking }), 60_000);
+    const second = again.admit(hopTo("http://a.example.com/"));
+    await vi.advanceTimersByTimeAsync(1_030);
+    expect((await second).kind).toBe("GO");
+    expect(sql.steps.at(-1)?.bookedAtMs).toBe(hostAtMs);
+    expect(again.booking()).toBeNull();
+    // The next request of the attempt takes a time of its own.
+    const third = again.admit(hopTo("http://a.example.com/2", { isFirst: false }));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(sql.steps.at(-1)?.bookedAtMs).toBeNull();
+    await vi.advanceTimersByTimeAsync(1_040);
+    expect((await third).kind).toBe("GO");
+  });
+
+  it("W1 a later request waits in place until its time comes within reach, while the attempt's limit allows", async () => {
+    const { admission, nextAtMs } = openRig();
+    nextAtMs.set("host:a.example.com", performance.now() + 12_000);
+    const startedMs = performance.now();
+    const later = admitOne(admission, {}, hopTo("http://a.example.com/", { isFirst: false }));
+    await vi.advanceTimersByTimeAsync(12_000);
+    expect((await later).kind).toBe("GO");
+    expect(performance.now() - startedMs).toBe(12_000);
+  });
+
+  it("W1 a later request that could not go within the attempt's limit ends the attempt at once", async () => {
+    const { admission, nextAtMs } = openRig();
+    nextAtMs.set("host:a.example.com", performance.now() + 70_000);
+    const verdict = await admitOne(admission, {}, hopTo("http://a.example.com/", { isFirst: false }));
+    expect(waitOf(verdict).horizonMs).toBe(70_000);
+  });
+
+  it("W2 the host's time is waited for before the route is asked: a slow host never moves the route's clock", async () => {
+    const { admission, sql, nextAtMs } = openRig({ routes: { DIRECT: { requestsPerSecond: 10, concurrency: null } } });
+    nextAtMs.set("host:a.example.com", performance.now() + 60_000);
+    await Promise.all(Array.from({ length: 10 }, () => admitOne(admission)));
+    expect(sql.steps.filter(({ key }) => key === "route:DIRECT")).toEqual([]);
+    expect((await admitOne(admission, { hostKey: "b.example.com" }, hopTo("http://b.example.com/"))).kind).toBe("GO");
+    expect(sql.steps.map(({ key }) => key).slice(-2)).toEqual(["host:b.example.com", "route:DIRECT"]);
+  });
+
+  it("W2 a crawl-delay is its host's interval where it is the longer one", async () => {
+    const { admission, sql } = openRig({ settings: { hostRequestsPerSecond: 5 } });
+    await admitOne(admission, {}, hopTo("http://a.example.com/", { crawlDelayMs: 2_000 }));
+    await admitOne(admission, { hostKey: "b.example.com" }, hopTo("http://b.example.com/", { crawlDelayMs: 10 }));
+    expect(sql.steps.map(({ intervalMs }) => intervalMs)).toEqual([2_080, 208]);
+  });
+
+  it("W2 an allowed target on a route without limits costs no step, no slot and no look", async () => {
+    const { admission, sql } = openRig();
+    const hop = hopTo("http://127.0.0.1:8080/");
+    expect((await admitOne(admission, { hostKey: "127.0.0.1:8080" }, hop)).kind).toBe("GO");
+    expect([sql.steps, sql.looks, admission.state.held]).toEqual([[], [], 0]);
+    const strict = openRig({ settings: { isForAllowed: true } });
+    await admitOne(strict.admission, { hostKey: "127.0.0.1:8080" }, hop);
+    expect(strict.sql.steps.map(({ key }) => key)).toEqual(["host:127.0.0.1:8080"]);
+  });
+
+  it("W2 a slot that is not free is waited for, and given back when the exchange ends", async () => {
+    const { admission, sql } = openRig({ routes: { DIRECT: { requestsPerSecond: null, concurrency: 1 } } });
+    sql.running.set("route:DIRECT", 1);
+    const waiting = admitOne(admission);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(admission.state).toMatchObject({ waiting: 1, held: 0 });
+    sql.running.set("route:DIRECT", 0);
+    await vi.advanceTimersByTimeAsync(400);
+    const verdict = await waiting;
+    expect(admission.state).toMatchObject({ waiting: 0, held: 1 });
+    if (verdict.kind === "GO") verdict.done();
+    expect(admission.state.held).toBe(0);
+  });
+
+  it("W1 a slot that does not come free within the longest wait sends the job back, spread over those that wait", async () => {
+    const { admission, sql } = openRig({ routes: { DIRECT: { requestsPerSecond: null, concurrency: 2 } } });
+    sql.running.set("route:DIRECT", 2);
+    sql.waiting = 8;
+    const waiting = admitOne(admission);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(waitOf(await waiting)).toEqual({ horizonMs: 0, dueMs: 0.5 * (1_000 + 4_000) });
+  });
+
+  it("W2 a host that this process was just told to leave alone is left alone at once", async () => {
+    const { admission, sql } = openRig();
+    admission.learnHold("a.example.com", 7_000);
+    expect(waitOf(await admitOne(admission))).toEqual({ horizonMs: 7_000, dueMs: 7_000 + 0.5 * 700 });
+    expect([sql.steps, sql.looks]).toEqual([[], []]);
+    await vi.advanceTimersByTimeAsync(7_000);
+    expect((await admitOne(admission)).kind).toBe("GO");
+  });
+
+  it("W2 holds are looked at again when the last look is older than 50 ms, the claim's own counting as one", async () => {
+    const { admission, sql, holds } = openRig({ settings: { hostRequestsPerSecond: 1_000 } });
+    holds.set("a.example.com", performance.now() + 9_000);
+    const claimedAtMs = performance.now();
+    await vi.advanceTimersByTimeAsync(50);
+    expect((await admitOne(admission, { claimedAtMs })).kind).toBe("GO");
+    await vi.advanceTimersByTimeAsync(1);
+    const verdict = admitOne(admission, { claimedAtMs });
+    await vi.advanceTimersByTimeAsync(1);
+    expect(waitOf(await verdict).horizonMs).toBeGreaterThan(8_000);
+    expect(sql.looks).toEqual([["a.example.com"]]);
+  });
+
+  it("W2 a hold that was set while a request waited keeps it off, and what it booked stays with its job", async () => {
+    const { admission, holds } = openRig();
+    await admitOne(admission);
+    const attempt = admission.forJob(jobOf(), 60_000);
+    const verdict = attempt.admit(hopTo("http://a.example.com/"));
+    await vi.advanceTimersByTimeAsync(500);
+    holds.set("a.example.com", performance.now() + 2_000);
+    await vi.advanceTimersByTimeAsync(600);
+    expect(waitOf(await verdict).horizonMs).toBeGreaterThan(1_000);
+    expect(attempt.booking()?.hostKey).toBe("a.example.com");
+    expect(admission.state.held).toBe(1);
+  });
+
+  it("W2 a later request waits a hold out in place", async () => {
+    const { admission } = openRig();
+    admission.learnHold("a.example.com", 7_000);
+    const later = admitOne(admission, {}, hopTo("http://a.example.com/", { isFirst: false }));
+    await vi.advanceTimersByTimeAsync(6_999);
+    expect(admission.state.admitted).toBe(0);
+    await vi.advanceTimersByTimeAsync(20);
+    expect((await later).kind).toBe("GO");
+  });
+
+  it("looks for many hosts at once are one query", async () => {
+    const { admission, sql } = openRig();
+    const hosts = Array.from({ length: 50 }, (_, index) => `h${index}.example.com`);
+    const all = hosts.map((host) =>
+      admitOne(admission, { hostKey: host, claimedAtMs: -1_000 }, hopTo(`http://${host}/`)),
+    );
+    await vi.advanceTimersByTimeAsync(1);
+    await Promise.all(all);
+    expect(sql.looks).toEqual([hosts]);
+  });
+
+  it("a stop ends every wait at once, and so does the end of the worker", async () => {
+    const { admission, sql, nextAtMs } = openRig({ routes: { DIRECT: { requestsPerSecond: null, concurrency: 1 } } });
+    sql.running.set("route:DIRECT", 1);
+    nextAtMs.set("host:a.example.com", performance.now() + 4_000);
+    const hops = [hopTo("http://a.example.com/"), hopTo("http://b.example.com/")];
+    const waiting = [admitOne(admission, {}, hops[0]), admitOne(admission, { hostKey: "b.example.com" }, hops[1])];
+    const left = admitOne(admission, { hostKey: "c.example.com" }, hopTo("http://c.example.com/"));
+    await vi.advanceTimersByTimeAsync(100);
+    for (const hop of hops) hop.stopNow();
+    expect((await Promise.all(waiting)).map(({ kind }) => kind)).toEqual(["STOPPED", "STOPPED"]);
+    expect(admission.state.waiting).toBe(1);
+    await admission.component.stop(0);
+    expect((await left).kind).toBe("STOPPED");
+    expect(admission.state).toMatchObject({ waiting: 0, held: 0 });
+  });
+
+  it("with Postgres away too a first request waits for it, then its job goes back; a bug is not taken for an outage", async () => {
+    const { admission, sql } = openRig();
+    sql.outage = true;
+    const back = admitOne(admission);
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(waitOf(await back).dueMs).toBe(500);
+    const patient = admitOne(admission, { claimedAtMs: performance.now() });
+    await vi.advanceTimersByTimeAsync(100);
+    sql.outage = false;
+    await vi.advanceTimersByTimeAsync(300);
+    expect((await patient).kind).toBe("GO");
+    await expect(
+      createAdmissionThatThrows().forJob(jobOf(), 1_000).admit(hopTo("http://a.example.com/")),
+    ).rejects.toThrow("bug");
+  });
+
+  it("an attempt that asks for its next request has given its last slot back", async () => {
+    const { admission } = openRig({ settings: { hostRequestsPerSecond: 1_000 } });
+    const attempt = admission.forJob(jobOf(), 60_000);
+    const first = await attempt.admit(hopTo("http://a.example.com/"));
+    await vi.advanceTimersByTimeAsync(10);
+    const second = await attempt.admit(hopTo("http://a.example.com/2", { isFirst: false }));
+    expect(admission.state.held).toBe(1);
+    for (const verdict of [first, second]) if (verdict.kind === "GO") verdict.done();
+    expect(admission.state.held).toBe(0);
+    expect(attempt.waitedMs()).toBe(0);
+  });
+});
+
+function createAdmissionThatThrows(): Admission {
+  const fail = () => Promise.reject(new Error("bug"));
+  return createAdmission({
+    redis: { redisUrl: "redis://127.0.0.1:1", prefix: "{unit}", logger: createLogger({ name: "t", level: "silent" }) },
+    sql: {
+      takeAdmission: fail,
+      countRunningBefore: fail,
+      countWaitingJobs: fail,
+      listHostHolds: fail,
+      isOutage: () => false,
+    },
+    settings: { waitMs: 5_000, hostRequestsPerSecond: 1, hostConcurrency: 4, isForAllowed: false, stickySessionMs: 1 },
+    routes: {},
+    slots: 4,
+    leaseMs: 60_000,
+  });
+}
