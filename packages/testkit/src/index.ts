@@ -12,3 +12,16 @@ export { type Origin, type OriginOptions, startOrigin } from "./origin/start-ori
 export { readTestAuthority, readTlsFixture, type TlsFixture, type TlsFixtureName } from "./origin/tls-fixtures.ts";
 export { type ApiAnswer, type ApiJob, createStackApi, type StackApi } from "./stack/stack-api.ts";
 export { type Stack, type StackOptions, startStack } from "./stack/start-stack.ts";
+export {
+  type ConnectProxy,
+  type ConnectProxyOptions,
+  type ProxyRule,
+  startConnectProxy,
+} from "./connect-proxy/start-connect-proxy.ts";
+export type { ConnectRequest } from "./connect-proxy/connect-request.ts";
+export {
+  brightDataRefusal,
+  type BrightDataErrorStyle,
+  type ProxyAnswer,
+  unverifiedAccountRefusal,
+} from "./connect-proxy/proxy-answer.ts";
