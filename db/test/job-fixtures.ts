@@ -126,6 +126,11 @@ export function succeeded(lease: JobLease, sha256 = "ab".repeat(32), generation:
     },
     next: "FINISH",
     waitMs: 0,
+    hasReservation: false,
+    costMicros: 0,
+    providerRequestId: null,
+    hold: null,
+    quarantine: null,
   };
 }
 

@@ -154,6 +154,11 @@ export async function openCallbacksRig(more: Readonly<Record<string, string>> = 
       bytes: null,
       next: "FINISH",
       waitMs: 0,
+      hasReservation: false,
+      costMicros: 0,
+      providerRequestId: null,
+      hold: null,
+      quarantine: null,
     } as const;
     await settleJobs(database.commands, [report], JOB_OPTIONS);
   }

@@ -1,4 +1,4 @@
-import type { Principal } from "@keble-scraper/contract";
+import type { Principal, RouteState } from "@keble-scraper/contract";
 import { countQueuedJobs, createDatabase, migrate } from "@keble-scraper/db";
 import { claimJobs, settleJobs } from "@keble-scraper/db/commands/fetching";
 import { NO_ALLOWED_TARGETS } from "@keble-scraper/egress";
@@ -21,16 +21,22 @@ const rung: { transport: string; jobId: string }[] = [];
 const cancelled: string[] = [];
 const QUEUED_MAX = 10;
 
+const LIMITS = { attemptMs: 60_000, priceMicros: 0, narrows: [] } as const;
+const ROUTES: RouteState[] = [
+  { route: "DIRECT", health: "HEALTHY", ...LIMITS, narrows: [] },
+  { route: "DATACENTER", health: "HEALTHY", attemptMs: 60_000, priceMicros: 600_000, narrows: ["country"] },
+  { route: "RESIDENTIAL", health: "NOT_CONFIGURED", reason: "not configured", ...LIMITS, narrows: [] },
+  { route: "UNLOCKER", health: "QUARANTINED", reason: "quarantined", ...LIMITS, priceMicros: 1_500, narrows: [] },
+  { route: "LOCAL_RENDER", health: "HEALTHY", ...LIMITS, narrows: [] },
+];
+
 function callerOf() {
   const context: IntakeContext = {
     database,
     waits: createJobWaits(),
     routes: {
-      list: () =>
-        Promise.resolve([
-          { route: "DIRECT", available: true },
-          { route: "RESIDENTIAL", available: false, reason: "not configured" },
-        ]),
+      list: () => Promise.resolve(ROUTES),
+      listNow: () => Promise.resolve(ROUTES),
     },
     queue: createQueueMeter({
       queuedMax: QUEUED_MAX,
@@ -104,6 +110,48 @@ test("the answer to a submit is what a read of the job says", async () => {
   expect(read).toEqual({ ok: true, value: submitted.value.job });
 });
 
+test("what a job renders, and where it wishes to come out, is in every answer about it", async () => {
+  const caller = callerOf();
+  const wishes = { egress: { country: "us" }, routes: ["DATACENTER"], limits: { costCapMicros: 10_000 } };
+  for (const [sent, expected] of [
+    [
+      { ...body, transport: "RENDER", capture: "PDF" },
+      { routes: ["LOCAL_RENDER"], capture: "PDF" },
+    ],
+    [{ ...body, transport: "RENDER" }, { capture: "DOM" }],
+    [
+      { ...body, ...wishes },
+      { egress: { country: "us" }, routes: ["DATACENTER"] },
+    ],
+  ] as const) {
+    const submitted = await caller.submitJob({ principal: service(), body: sent });
+    expect(submitted).toMatchObject({ ok: true, value: { job: expected } });
+    if (!submitted.ok) throw new Error("refused");
+    const read = await caller.getJob({ principal: service(), id: submitted.value.job.id });
+    expect(read).toEqual({ ok: true, value: submitted.value.job });
+  }
+  expect(rung.map(({ transport }) => transport)).toEqual(["RENDER", "RENDER", "HTTP"]);
+});
+
+test("a job that lists a quarantined route is accepted, and its check says what is closed and what all may cost", async () => {
+  const caller = callerOf();
+  const sent = { ...body, routes: ["DIRECT", "DATACENTER", "UNLOCKER"], limits: { costCapMicros: 8_000 } };
+  expect((await caller.submitJob({ principal: service(), body: sent })).ok).toBe(true);
+  const check = await caller.checkJob({ principal: service(), body: sent });
+  expect(check).toEqual({
+    ok: true,
+    value: {
+      allowed: true,
+      routes: [
+        { route: "DIRECT", available: true },
+        { route: "DATACENTER", available: true },
+        { route: "UNLOCKER", available: false, reason: "quarantined" },
+      ],
+      worstCostMicros: 8_000,
+    },
+  });
+});
+
 test("J7 the same key and body is the first job again; key order does not matter, a default written out does", async () => {
   const caller = callerOf();
   const submit = (sent: unknown) => caller.submitJob({ principal: service(), body: sent, idempotencyKey: "k" });
@@ -162,11 +210,28 @@ test("J9 forty submits at once never pass the bound", async () => {
 const REFUSED: [string, object, string, string][] = [
   ["a private target", { target: { url: "http://169.254.169.254/" } }, "TARGET_FORBIDDEN", ""],
   ["a very long target", { target: { url: `https://example.com/${"a".repeat(10_000)}` } }, "TARGET_FORBIDDEN", ""],
-  ["rendering", { ...body, transport: "RENDER" }, "NOT_SUPPORTED", "transport"],
-  ["a capture", { ...body, capture: "PDF" }, "NOT_SUPPORTED", "capture"],
-  ["egress wishes", { ...body, egress: { country: "us" } }, "NOT_SUPPORTED", "egress"],
+  [
+    "a rendering that is not configured",
+    { ...body, transport: "RENDER", routes: ["CLOUDFLARE_RENDER"] },
+    "ROUTE_UNAVAILABLE",
+    "routes.0",
+  ],
+  ["a route of another transport", { ...body, routes: ["LOCAL_RENDER"] }, "ROUTE_UNAVAILABLE", "routes.0"],
+  ["a capture of what is not rendered", { ...body, capture: "PDF" }, "NOT_SUPPORTED", "capture"],
+  [
+    "a HEAD of a browser",
+    { target: { ...body.target, method: "HEAD" }, transport: "RENDER" },
+    "NOT_SUPPORTED",
+    "target.method",
+  ],
+  ["wishes without a paid route", { ...body, egress: { country: "us" } }, "NOT_SUPPORTED", "egress"],
   ["a stored answer", { ...body, freshness: "ONE_HOUR" }, "NOT_SUPPORTED", "freshness"],
-  ["money", { ...body, limits: { costCapMicros: 1 } }, "NOT_SUPPORTED", "limits.costCapMicros"],
+  [
+    "a paid route without money",
+    { ...body, routes: ["DIRECT", "DATACENTER"] },
+    "COST_CAP_EXCEEDED",
+    "limits.costCapMicros",
+  ],
   [
     "a paid route that is not configured",
     { ...body, routes: ["RESIDENTIAL"], limits: { costCapMicros: 5 } },
@@ -293,6 +358,11 @@ test("a wait answers as soon as the job is terminal, without a hint, and otherwi
         bytes: null,
         next: "FINISH",
         waitMs: 0,
+        hasReservation: false,
+        costMicros: 0,
+        providerRequestId: null,
+        hold: null,
+        quarantine: null,
       },
     ],
     { abortGraceMs: 2_000, jobRetentionMs: 1_000_000 },

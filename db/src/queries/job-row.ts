@@ -19,6 +19,8 @@ export function selectJobRows(reads: PostgresJsDatabase) {
       freshness: jobs.freshness,
       accept: jobs.accept,
       robots: jobs.robots,
+      capture: jobs.capture,
+      egress: jobs.egress,
       labels: jobs.labels,
       attemptBudget: jobs.attemptBudget,
       attemptsUsed: jobs.attemptsUsed,

@@ -13,6 +13,8 @@ export function toJob(row: JobRow): Job {
     freshness: row.freshness as Job["freshness"],
     accept: row.accept as Job["accept"],
     robots: row.robots as Job["robots"],
+    ...(row.capture === null ? {} : { capture: row.capture as NonNullable<Job["capture"]> }),
+    ...(row.egress === null ? {} : { egress: row.egress }),
     limits: {
       attemptBudget: row.attemptBudget,
       attemptsUsed: row.attemptsUsed,

@@ -1,10 +1,8 @@
 import { sql } from "drizzle-orm";
-import { bigint, check, date, index, pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core";
-import { time } from "./columns.ts";
-import { jobs } from "./jobs.ts";
+import { bigint, check, date, index, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 
 /**
- * What a route or a caller spent in one day or month (UTC). `reserved` is out with attempts that have not settled;
+ * What a route or a caller spent in one day or month (UTC). `reserved` is out with attempts that run (`jobs.reserved_micros`);
  * `overrun` is what settles above their reservations cost, which caps do not count.
  */
 export const budgets = pgTable(
@@ -28,28 +26,5 @@ export const budgets = pgTable(
       "budgets_amounts",
       sql`${table.settledMicros} >= 0 and ${table.reservedMicros} >= 0 and ${table.overrunMicros} >= 0`,
     ),
-  ],
-);
-
-/** Money that an attempt may spend, while it runs: one row per lease, deleted by whatever ends the attempt. */
-export const reservations = pgTable(
-  "reservations",
-  {
-    leaseToken: uuid("lease_token").primaryKey(),
-    jobId: uuid("job_id")
-      .notNull()
-      .references(() => jobs.id, { onDelete: "cascade" }),
-    callerId: text("caller_id").notNull(),
-    route: text("route").notNull(),
-    /** The day of its moment (UTC); its month is that day's. */
-    day: date("day", { mode: "string" }).notNull(),
-    reservedMicros: bigint("reserved_micros", { mode: "number" }).notNull(),
-    createdAt: time("created_at")
-      .notNull()
-      .default(sql`clock_timestamp()`),
-  },
-  (table) => [
-    index("reservations_job").on(table.jobId),
-    check("reservations_amount", sql`${table.reservedMicros} >= 0`),
   ],
 );

@@ -1,5 +1,17 @@
 import { sql } from "drizzle-orm";
-import { bigint, check, index, integer, jsonb, pgTable, smallint, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
+import {
+  bigint,
+  check,
+  date,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  smallint,
+  text,
+  uniqueIndex,
+  uuid,
+} from "drizzle-orm/pg-core";
 import { artifacts } from "./artifacts.ts";
 import { callbackEndpoints } from "./callback-endpoints.ts";
 import { bytes, time } from "./columns.ts";
@@ -27,6 +39,12 @@ export const jobs = pgTable(
     deferredBy: text("deferred_by"),
     /** The times that admission booked for the job and that a release carries over; null when it holds none. */
     booking: jsonb("booking"),
+    /**
+     * Money that the running attempt may spend, and the day (UTC) of its moment; null: none. It stands on the job's row so
+     * that whatever ends the attempt sees it with the lock it takes anyhow, whatever its snapshot is.
+     */
+    reservedMicros: bigint("reserved_micros", { mode: "number" }),
+    reservedOn: date("reserved_on", { mode: "string" }),
 
     idempotencyKey: text("idempotency_key"),
     requestSha256: bytes("request_sha256").notNull(),
@@ -72,7 +90,7 @@ export const jobs = pgTable(
     index("jobs_due")
       .on(table.dueAt)
       .where(sql`status = 'QUEUED'`),
-    // countWaitingJobs and deferHeldJobs of a host
+    // countWaitingJobs of a host
     index("jobs_host_queued")
       .on(table.hostKey)
       .where(sql`status = 'QUEUED'`),
@@ -123,6 +141,12 @@ export const jobs = pgTable(
     ),
     check("jobs_result", sql`(${table.status} = 'SUCCEEDED') = (${table.result} is not null)`),
     check("jobs_failure", sql`(${table.status} = 'FAILED') = (${table.failure} is not null)`),
+    // No reservation outlives its lease: what ends an attempt without settling its money fails.
+    check(
+      "jobs_reserved",
+      sql`(${table.reservedMicros} is null) = (${table.reservedOn} is null)
+          and (${table.reservedMicros} is null or (${table.leaseToken} is not null and ${table.reservedMicros} >= 0))`,
+    ),
     check("jobs_budget", sql`${table.attemptsUsed} between 0 and ${table.attemptBudget}`),
   ],
 );

@@ -2,8 +2,9 @@ import type { Fragment, Tx } from "../database.ts";
 
 /**
  * The only writer of terminal states, as the tail of a statement's WITH list. It reads a CTE `ended` with the columns
- * `id, status, result, failure, artifact_id, uncounted, unnumbered` (jobs that the statement has locked and judged; the
- * last two, 0 or 1, take the running attempt back out of the count and out of the ledger's numbers) and defines
+ * `id, status, result, failure, artifact_id, uncounted, unnumbered, cost_micros` (jobs that the statement has locked and
+ * judged; `uncounted` and `unnumbered`, 0 or 1, take the running attempt back out of the count and out of the ledger's
+ * numbers; `cost_micros` is what that attempt cost) and defines
  * `finished` (the jobs as they ended, with `event_id` and `event_state`), so that a job's end, its event and the event's
  * first delivery are one write. A job that is terminal already is not touched: it is absent from `finished`.
  *
@@ -13,7 +14,7 @@ import type { Fragment, Tx } from "../database.ts";
 export function finishJobs(sql: Tx, options: { readonly jobRetentionMs: number }): Fragment {
   return sql`
     closing as materialized (
-      select e.id, e.status, e.result, e.failure, e.artifact_id, e.uncounted, e.unnumbered, j.callback_endpoint_id,
+      select e.id, e.status, e.result, e.failure, e.artifact_id, e.uncounted, e.unnumbered, e.cost_micros, j.callback_endpoint_id,
              'job.' || lower(e.status) as event_type,
              ep.id is not null and (ep.events is null or 'job.' || lower(e.status) = any(ep.events)) as wanted,
              case when ep.deleted_at is not null then 'ENDPOINT_DELETED'
@@ -26,7 +27,8 @@ export function finishJobs(sql: Tx, options: { readonly jobRetentionMs: number }
     terminal as (
       update jobs j
       set status = c.status, result = c.result, failure = c.failure, artifact_id = c.artifact_id,
-          finished_at = clock_timestamp(), lease_token = null, lease_until = null, suspected_at = null,
+          finished_at = clock_timestamp(), lease_token = null, lease_until = null, suspected_at = null, reserved_micros = null, reserved_on = null,
+          booking = null, deferred_by = null, cost_micros = j.cost_micros + c.cost_micros,
           attempts_used = j.attempts_used - c.uncounted, attempt_number = j.attempt_number - c.unnumbered,
           expires_at = case when c.wanted then null else clock_timestamp() + make_interval(secs => ${options.jobRetentionMs / 1000}) end
       from closing c

@@ -1,31 +1,7 @@
+import type { Capture, Route } from "@keble-scraper/contract";
 import type { Fragment, Sql, Tx } from "../../database.ts";
-
-/** A claimed job: all that a run needs, so that it asks the database nothing. Durations are from the database's clock. */
-export type JobLease = {
-  readonly id: string;
-  readonly token: string;
-  readonly callerId: string;
-  readonly attemptNumber: number;
-  readonly attemptsUsed: number;
-  readonly attemptBudget: number;
-  readonly route: string;
-  readonly isLastRoute: boolean;
-  /** True when the job's last worker was lost. */
-  readonly isSuspect: boolean;
-  readonly target: {
-    readonly url: string;
-    readonly method: "GET" | "HEAD";
-    readonly headers: Readonly<Record<string, string>>;
-  };
-  readonly accept: "SUCCESS_ONLY" | "ANY_RESPONSE";
-  readonly contentTypes: readonly string[] | null;
-  readonly robots: "RESPECT" | "IGNORE";
-  readonly maxBodyBytes: number;
-  readonly leaseMs: number;
-  readonly untilDeadlineMs: number;
-  /** How long the job had been due. */
-  readonly queueMs: number;
-};
+import { closedWays, dueWindow, isOpen, type JobKind, openRoute, waiting } from "../../steps/open-jobs.ts";
+import type { Booking, JobLease } from "./job-lease.ts";
 
 type Claim = {
   readonly transport: "HTTP" | "RENDER";
@@ -34,8 +10,8 @@ type Claim = {
   readonly leaseSeconds: number;
   /** The ring of callers is walked from behind this one; "" from its beginning. */
   readonly afterCaller: string;
-  /** SUSPECTS are jobs whose last attempt was lost; a process runs at most one of them. */
-  readonly of: "TRUSTED" | "SUSPECTS";
+  /** A process runs at most one of the SUSPECTS. */
+  readonly of: JobKind;
   /** At most this many jobs of one caller run at once, over all workers; null for no bound. */
   readonly callerRunningMax: number | null;
 };
@@ -46,8 +22,10 @@ export type JobBatch = { readonly leases: readonly JobLease[]; readonly lastCall
 /**
  * Takes due jobs, up to `slots`, one after the other from each caller that has due jobs (of one caller by due time, then
  * deadline), going round the ring of callers. A caller's 50,000 waiting jobs cost another caller nothing: the ring walks
- * callers by one index probe each. Counts the attempt and writes number, token, route and time on the job. Waits for no
- * lock but, with a running bound, for another claim of the same callers.
+ * callers by one index probe each. Steps over jobs whose host is held and jobs whose remaining routes are all
+ * quarantined, over so many at most that they delay nobody; the others go by the first route that is open. Counts the
+ * attempt and writes number, token, route and time on the job. Waits for no lock but, with a running bound, for another
+ * claim of the same callers.
  */
 export async function claimJobs(sql: Sql, claim: Claim): Promise<JobBatch> {
   if (claim.callerRunningMax === null) return claimOf(sql, claim, chosenOnRing(sql, claim), null);
@@ -55,7 +33,7 @@ export async function claimJobs(sql: Sql, claim: Claim): Promise<JobBatch> {
   return sql.begin(async (tx) => {
     const chosen = await tx<
       { caller_id: string }[]
-    >`with recursive ${chosenOnRing(tx, claim)} select caller_id from chosen`;
+    >`with recursive ${closedWays(tx)}, ${chosenOnRing(tx, claim)} select caller_id from chosen`;
     const callers = chosen.map((row) => row.caller_id);
     // One claim at a time per caller, taken (in one order) before the statement whose snapshot counts what runs.
     await tx`
@@ -66,9 +44,9 @@ export async function claimJobs(sql: Sql, claim: Claim): Promise<JobBatch> {
   });
 }
 
-/** `chosen`: the callers with a due job and, with a bound, with room for one, at most one per slot, in the ring's order. */
+/** `chosen`: the callers with a job to take and, with a bound, with room for one, at most one per slot, in the ring's order. */
 function chosenOnRing(sql: Tx, claim: Claim): Fragment {
-  const open = openJobs(sql, claim);
+  const open = sql`j.transport = ${claim.transport} and ${waiting(sql, claim.of)}`;
   const hasRoom =
     claim.callerRunningMax === null
       ? sql`true`
@@ -92,17 +70,14 @@ function chosenOnRing(sql: Tx, claim: Claim): Fragment {
       from (select caller_id from ahead union all select caller_id from behind) ring
       where ring.caller_id is not null
         -- A scalar subquery: "exists" was seen to become a semi-join that reads every waiting job and loses the order.
-        and (select true from jobs j where ${open} and j.caller_id = ring.caller_id
-               and j.due_at <= statement_timestamp() and j.deadline_at > statement_timestamp() limit 1)
+        and (select true from ${windowOf(sql, claim, sql`ring.caller_id`)} where ${isOpen(sql, sql`w`)} limit 1)
         and ${hasRoom}
       limit ${claim.slots}
     )`;
 }
 
-function openJobs(sql: Tx, claim: Claim): Fragment {
-  return claim.of === "TRUSTED"
-    ? sql`j.transport = ${claim.transport} and j.status = 'QUEUED' and j.suspected_at is null`
-    : sql`j.transport = ${claim.transport} and j.status = 'QUEUED' and j.suspected_at is not null`;
+function windowOf(sql: Tx, claim: Claim, callerId: Fragment): Fragment {
+  return dueWindow(sql, { kind: claim.of, transport: sql`${claim.transport}`, callerId, slots: claim.slots });
 }
 
 function runningOf(sql: Tx, callerId: Fragment): Fragment {
@@ -115,19 +90,23 @@ async function claimOf(sql: Tx, claim: Claim, chosen: Fragment, callerMax: numbe
       ? sql`(select n from share)`
       : sql`least((select n from share), greatest(${callerMax} - ${runningOf(sql, sql`c.caller_id`)}, 0))`;
   const rows = await sql<ClaimedRow[]>`
-    with recursive ${chosen},
+    with recursive ${closedWays(sql)},
+    ${chosen},
     ring as materialized (select caller_id, row_number() over () as place from chosen),
     share as materialized (select ceil(${claim.slots}::numeric / greatest(count(*), 1))::int as n from ring),
     picked as materialized (
-      select p.id, p.turn, c.place from ring c
+      select p.id, p.route, p.turn, c.place from ring c
       cross join lateral (
-        select due.id, row_number() over () as turn from (
-          select j.id from jobs j
-          where ${openJobs(sql, claim)} and j.caller_id = c.caller_id
-            and j.due_at <= statement_timestamp() and j.deadline_at > statement_timestamp()
-          order by j.due_at, j.deadline_at
+        select due.id, due.route, row_number() over () as turn from (
+          select taken.id, taken.route from ${windowOf(sql, claim, sql`c.caller_id`)}
+          cross join lateral (
+            -- The state stands in a case: written plainly, it lets the planner choose a partial index over the id.
+            select j.id, ${openRoute(sql, sql`j`)} as route from jobs j
+            where j.id = w.id and case j.status when 'QUEUED' then j.due_at <= statement_timestamp() else false end
+            for update skip locked
+          ) taken
+          where ${isOpen(sql, sql`w`)}
           limit ${room}
-          for update skip locked
         ) due
       ) p
       order by p.turn, c.place
@@ -136,12 +115,14 @@ async function claimOf(sql: Tx, claim: Claim, chosen: Fragment, callerMax: numbe
     update jobs j
     set status = 'RUNNING', attempts_used = j.attempts_used + 1, attempt_number = j.attempt_number + 1,
         lease_token = gen_random_uuid(), lease_until = clock_timestamp() + make_interval(secs => ${claim.leaseSeconds}),
-        attempt_route = j.routes[j.route_index + 1], attempt_started_at = clock_timestamp()
+        attempt_route = picked.route, attempt_started_at = clock_timestamp(), deferred_by = null
     from picked
-    where j.id = picked.id and j.status = 'QUEUED' and j.attempts_used < j.attempt_budget
+    where j.id = picked.id and j.status = 'QUEUED' and picked.route is not null and j.attempts_used < j.attempt_budget
     returning j.id, j.lease_token, j.caller_id, j.attempt_number, j.attempts_used, j.attempt_budget, j.attempt_route,
-      j.route_index + 1 >= cardinality(j.routes) as is_last_route, j.suspected_at is not null as is_suspect,
-      j.target, j.accept, j.content_types, j.robots, j.max_body_bytes::float8 as max_body_bytes,
+      cardinality(j.routes) - array_position(j.routes, j.attempt_route) as routes_left,
+      j.attempt_route <> j.routes[j.route_index + 1] as is_diverted, j.suspected_at is not null as is_suspect,
+      j.target, j.host_key, j.accept, j.content_types, j.robots, j.capture, j.egress, j.booking,
+      j.max_body_bytes::float8 as max_body_bytes, j.cost_cap_micros::float8 as cost_cap_micros, j.cost_micros::float8 as cost_micros,
       extract(epoch from j.deadline_at - clock_timestamp())::float8 * 1000 as until_deadline_ms,
       greatest(extract(epoch from clock_timestamp() - j.due_at)::float8 * 1000, 0) as queue_ms,
       picked.turn::int as turn, picked.place::int as place`;
@@ -159,14 +140,21 @@ type ClaimedRow = {
   attempt_number: number;
   attempts_used: number;
   attempt_budget: number;
-  attempt_route: string;
-  is_last_route: boolean;
+  attempt_route: Route;
+  routes_left: number;
+  is_diverted: boolean;
   is_suspect: boolean;
   target: JobLease["target"];
+  host_key: string;
   accept: JobLease["accept"];
   content_types: string[] | null;
   robots: JobLease["robots"];
+  capture: Capture | null;
+  egress: JobLease["egress"];
+  booking: Booking | null;
   max_body_bytes: number;
+  cost_cap_micros: number;
+  cost_micros: number;
   until_deadline_ms: number;
   queue_ms: number;
   /** Which of its caller's jobs of this claim it is, and where on the ring its caller is; both from 1. */
@@ -183,13 +171,21 @@ function toLease(row: ClaimedRow, leaseSeconds: number): JobLease {
     attemptsUsed: row.attempts_used,
     attemptBudget: row.attempt_budget,
     route: row.attempt_route,
-    isLastRoute: row.is_last_route,
+    isLastRoute: row.routes_left === 0,
+    routesLeft: row.routes_left,
+    isDiverted: row.is_diverted,
     isSuspect: row.is_suspect,
     target: row.target,
+    hostKey: row.host_key,
     accept: row.accept,
     contentTypes: row.content_types,
     robots: row.robots,
+    capture: row.capture,
+    egress: row.egress,
     maxBodyBytes: row.max_body_bytes,
+    costCapMicros: row.cost_cap_micros,
+    costMicros: row.cost_micros,
+    booking: row.booking,
     leaseMs: leaseSeconds * 1000,
     untilDeadlineMs: row.until_deadline_ms,
     queueMs: row.queue_ms,

@@ -2,83 +2,69 @@ import { localFailure } from "@keble-scraper/contract";
 import type { Tx } from "../../database.ts";
 import type { EndedJob } from "../../steps/ended-job.ts";
 import { finishJobs } from "../../steps/finish-jobs.ts";
+import { settleSideEffects } from "../../steps/settle-side-effects.ts";
 import { toStorableJson } from "../../to-storable-text.ts";
+import type { AttemptReport, SettleVerdict } from "./attempt-report.ts";
 
-/** Where bytes are: put under ids that the worker made, or seen there, AVAILABLE, so that the put was skipped. */
-export type BytesPlace =
-  | { readonly kind: "PUT"; readonly blobId: string; readonly generation: string }
-  | { readonly kind: "SEEN"; readonly blobId: string };
-
-/** Bytes that are durable in the store, and what the artifact's row says of them. */
-export type StoredBytes = BytesPlace & {
-  readonly sha256: string;
-  readonly sizeBytes: number;
-  readonly artifactId: string;
-  readonly contentType: string | null;
-  readonly finalUrl: string;
-  readonly httpStatus: number;
+type SettleOptions = {
+  readonly abortGraceMs: number;
+  readonly jobRetentionMs: number;
+  /** Of the audit row that a quarantine writes; absent: the default. */
+  readonly auditRetentionDays?: number;
 };
-
-/**
- * How an attempt ended. `next` is the worker's reading of the disposition; the database decides whether budget, routes
- * and deadline, as stored, allow it. `waitMs` is the horizon that the failure asked for, from now.
- */
-export type AttemptReport = {
-  readonly id: string;
-  readonly token: string;
-  readonly attemptId: string;
-  readonly outcome: "SUCCEEDED" | "FAILED" | "HANDED_BACK";
-  readonly httpStatus: number | null;
-  readonly failure: object | null;
-  /** How long the target asked us to wait; the failure's `retryAt` is written from it, by the database's clock. */
-  readonly retryAfterMs: number | null;
-  readonly bodyBytes: number;
-  readonly wireBytes: number;
-  readonly timings: Readonly<Record<string, number | null>>;
-  readonly result: object | null;
-  readonly bytes: StoredBytes | null;
-  readonly next: "FINISH" | "RETRY" | "RETRY_NEXT_ROUTE";
-  readonly waitMs: number;
-};
-
-/**
- * SETTLED: the attempt is recorded, and the job ended or is due again. BYTES_GONE: the blob that was seen is no longer
- * there; nothing was written, put the bytes and settle again under the same lease. STALE: the lease was lost, or this
- * very report had been committed before; nothing was written.
- */
-export type SettleVerdict = {
-  readonly token: string;
-  readonly verdict: "SETTLED" | "BYTES_GONE" | "STALE";
-  readonly ended: EndedJob | null;
-};
-
-type SettleOptions = { readonly abortGraceMs: number; readonly jobRetentionMs: number };
 
 /**
  * Settles 1 to 50 attempts in one statement, fenced row by row: every dependent row is selected from the jobs whose
- * token is still held, so a stale report writes nothing. Locks jobs by id, then blobs by hash, then artifacts.
+ * token is still held, so a stale report writes nothing. Locks jobs by id, then blobs by hash, then artifacts, then
+ * budgets, holds and quarantines, each by their key.
+ *
+ * A group without money, holds and quarantines takes a statement that knows nothing of them, and whose fence lets no
+ * reservation through. What it left is settled again in full, so a report that forgot its reservation loses nothing.
  */
 export async function settleJobs(
   sql: Tx,
   reports: readonly AttemptReport[],
   options: SettleOptions,
 ): Promise<SettleVerdict[]> {
+  if (!reports.every(isPlain)) return settleGroup(sql, reports, options, "FULL");
+  const verdicts = await settleGroup(sql, reports, options, "PLAIN");
+  const left = new Set(verdicts.flatMap((row) => (row.verdict === "STALE" ? [row.token] : [])));
+  if (left.size === 0) return verdicts;
+  const again = reports.filter((report) => left.has(report.token));
+  const settled = await settleGroup(sql, again, options, "FULL");
+  return [...verdicts.filter((row) => !left.has(row.token)), ...settled];
+}
+
+function isPlain(report: AttemptReport): boolean {
+  return !report.hasReservation && report.hold === null && report.quarantine === null;
+}
+
+async function settleGroup(
+  sql: Tx,
+  reports: readonly AttemptReport[],
+  options: SettleOptions,
+  kind: "PLAIN" | "FULL",
+): Promise<SettleVerdict[]> {
   const input = toStorableJson(reports.map(toInput));
+  const isFree = kind === "PLAIN" ? sql`and j.reserved_micros is null` : sql``;
+  const sideEffects = kind === "PLAIN" ? sql`` : sql`${settleSideEffects(sql, options)},`;
   const rows = await sql<SettledRow[]>`
     with input as materialized (
       select * from jsonb_to_recordset(${sql.json(input)}) as x (
         id uuid, token uuid, attempt_id uuid, outcome text, http_status int, failure jsonb, retry_after_ms float8,
         body_bytes bigint, wire_bytes bigint, timings jsonb, result jsonb, next text, wait_ms float8,
         sha256 text, size_bytes bigint, artifact_id uuid, content_type text, final_url text, bytes_status int,
-        bytes_kind text, blob_id uuid, generation text)
+        bytes_kind text, blob_id uuid, generation text, cost_micros bigint, provider_request_id text,
+        hold_key text, hold_ms float8, quarantine_reason text, native_code text, quarantine_ms float8)
     ),
     held as materialized (
       select j.id, j.caller_id, j.attempt_number, j.lease_token, j.attempt_route, j.attempt_started_at, j.deadline_at,
-             j.attempts_used, j.attempt_budget, j.route_index, cardinality(j.routes) as route_count,
+             j.attempts_used, j.attempt_budget, cardinality(j.routes) as route_count, j.reserved_on, j.reserved_micros,
+             array_position(j.routes, j.attempt_route) as route_place,
              j.target ->> 'url' as source_url, clock_timestamp() as now
       from jobs j join input i on i.id = j.id
       where j.lease_token = i.token and j.lease_until > clock_timestamp()
-        and j.deadline_at + make_interval(secs => ${options.abortGraceMs / 1000}) > clock_timestamp()
+        and j.deadline_at + make_interval(secs => ${options.abortGraceMs / 1000}) > clock_timestamp() ${isFree}
       order by j.id
       for update of j
     ),
@@ -123,14 +109,17 @@ export async function settleJobs(
     ),
     judged as materialized (
       select h.*, i.attempt_id, i.outcome, i.http_status, i.body_bytes, i.wire_bytes, i.timings, i.result,
-             a.id as artifact_id, i.next,
+             a.id as artifact_id, i.next, i.provider_request_id,
+             case when h.reserved_micros is null then 0
+                  when i.outcome = 'HANDED_BACK' or i.cost_micros is null then h.reserved_micros
+                  else i.cost_micros end as cost_micros,
              case when i.retry_after_ms is not null then i.failure || jsonb_build_object('retryAt',
                     rfc3339(ceil_ms(h.now + make_interval(secs => i.retry_after_ms / 1000))))
                   else i.failure end as failure,
              case when i.next = 'FINISH' then true
                   when i.outcome = 'HANDED_BACK' then h.due_at >= h.deadline_at
                   else h.attempts_used >= h.attempt_budget
-                    or (i.next = 'RETRY_NEXT_ROUTE' and h.route_index + 1 >= h.route_count)
+                    or (i.next = 'RETRY_NEXT_ROUTE' and h.route_place >= h.route_count)
                     or h.due_at >= h.deadline_at end as is_over
       from (select h.*, ceil_ms(h.now + make_interval(secs => i.wait_ms / 1000)) as due_at
             from held h join input i on i.id = h.id) h
@@ -141,24 +130,27 @@ export async function settleJobs(
     ),
     recorded as (
       insert into attempts (id, job_id, outcome, ordinal, lease_token, route, http_status, failure, body_bytes, wire_bytes,
-        timings, started_at, finished_at)
+        timings, evidence_artifact_id, cost_reserved_micros, cost_micros, provider_request_id, started_at, finished_at)
       select j.attempt_id, j.id, j.outcome, j.attempt_number, j.lease_token, j.attempt_route, j.http_status,
-             j.failure, j.body_bytes, j.wire_bytes, j.timings, j.attempt_started_at, j.now
+             j.failure, j.body_bytes, j.wire_bytes, j.timings, case when j.outcome = 'FAILED' then j.artifact_id end,
+             coalesce(j.reserved_micros, 0), j.cost_micros, j.provider_request_id, j.attempt_started_at, j.now
       from judged j
     ),
+    ${sideEffects}
     ended as (
       select j.id, case when j.outcome = 'SUCCEEDED' then 'SUCCEEDED' else 'FAILED' end as status,
              case when j.outcome = 'SUCCEEDED' then j.result || jsonb_build_object('fetchedAt', rfc3339(clock_timestamp())) end as result,
              case when j.outcome = 'HANDED_BACK' then ${sql.json(localFailure("DEADLINE_EXCEEDED"))}::jsonb
                   when j.outcome = 'FAILED' then j.failure end as failure,
-             j.artifact_id, case when j.outcome = 'HANDED_BACK' then 1 else 0 end as uncounted, 0 as unnumbered
+             case when j.outcome = 'SUCCEEDED' then j.artifact_id end as artifact_id, case when j.outcome = 'HANDED_BACK' then 1 else 0 end as uncounted, 0 as unnumbered, j.cost_micros
       from judged j where j.is_over
     ),
     requeued as (
       update jobs j
       set status = 'QUEUED', lease_token = null, lease_until = null, suspected_at = null, due_at = g.due_at,
           attempts_used = j.attempts_used - case when g.outcome = 'HANDED_BACK' then 1 else 0 end,
-          route_index = j.route_index + case when g.next = 'RETRY_NEXT_ROUTE' then 1 else 0 end
+          route_index = case when g.next = 'RETRY_NEXT_ROUTE' then g.route_place else j.route_index end,
+          reserved_micros = null, reserved_on = null, booking = null, cost_micros = j.cost_micros + g.cost_micros
       from judged g
       where j.id = g.id and not g.is_over
       returning j.id
@@ -217,5 +209,13 @@ function toInput(report: AttemptReport) {
     bytes_kind: bytes?.kind ?? null,
     blob_id: bytes?.blobId ?? null,
     generation: bytes?.kind === "PUT" ? bytes.generation : null,
+    cost_micros: report.costMicros,
+    provider_request_id: report.providerRequestId,
+    hold_key: report.hold?.hostKey ?? null,
+    hold_ms: report.hold?.ms ?? null,
+    quarantine_reason: report.quarantine?.reason ?? null,
+    native_code: report.quarantine?.nativeCode ?? null,
+    // The table refuses one that ends as it begins.
+    quarantine_ms: report.quarantine?.forMs == null ? null : Math.max(1_000, report.quarantine.forMs),
   };
 }

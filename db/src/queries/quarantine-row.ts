@@ -1,0 +1,17 @@
+/** A route that no job is sent by. */
+export type QuarantineRow = {
+  readonly route: string;
+  /** The job whose attempt showed it; null: none did. */
+  readonly jobId: string | null;
+  /** OPERATOR, the code of the failure that caused it, or COST_OVERRUN. */
+  readonly reason: string;
+  readonly nativeCode: string | null;
+  /** Who set it: an API key's id, or `system:<part>`. */
+  readonly actor: string;
+  readonly note: string | null;
+  readonly quarantinedAt: Date;
+  /** Null: until somebody releases it. */
+  readonly liftsAt: Date | null;
+  /** When its supplier was last asked; null: never. */
+  readonly probedAt: Date | null;
+};
