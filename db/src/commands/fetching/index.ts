@@ -6,7 +6,6 @@ export * from "./job-lease.ts";
 export * from "./mark-probed.ts";
 export * from "./quarantine-route.ts";
 export * from "./raise-admission-clock.ts";
-export * from "./raise-admission-clock.ts";
 export * from "./recover-leases.ts";
 export * from "./release-jobs.ts";
 export * from "./release-route.ts";
