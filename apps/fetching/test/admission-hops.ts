@@ -38,7 +38,7 @@ function createTestStop(): Hop["stop"] & { fire(reason: "ABORTED" | "ATTEMPT_LIM
   const fire = (why: "ABORTED" | "ATTEMPT_LIMIT") => {
     reason ??= why;
     controller.abort();
-    for (const listener of [...listeners]) listener();
+    for (const listener of listeners) listener();
     listeners.clear();
   };
   return {

@@ -204,6 +204,15 @@ describe("admission", () => {
     expect(sql.steps.map(({ key }) => key).slice(-2)).toEqual(["host:b.example.com", "route:DIRECT"]);
   });
 
+  it("W2 a route whose queue is known to be too long takes no time of a host's", async () => {
+    const { admission, sql, nextAtMs } = openRig({ routes: { DIRECT: { requestsPerSecond: 10, concurrency: null } } });
+    nextAtMs.set("route:DIRECT", performance.now() + 9_000);
+    expect(waitOf(await admitOne(admission)).horizonMs).toBe(9_000);
+    const hop = hopTo("http://b.example.com/");
+    const wait = waitOf(await admitOne(admission, { hostKey: "b.example.com" }, hop));
+    expect([wait.horizonMs, sql.steps.length]).toEqual([9_000, 2]);
+  });
+
   it("W2 a crawl-delay is its host's interval where it is the longer one", async () => {
     const { admission, sql } = openRig({ settings: { hostRequestsPerSecond: 5 } });
     await admitOne(admission, {}, hopTo("http://a.example.com/", { crawlDelayMs: 2_000 }));

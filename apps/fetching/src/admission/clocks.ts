@@ -23,6 +23,8 @@ export type Turn = { readonly nowMs: number; readonly atMs: number; readonly isB
 /** The clocks of hosts and routes: in Redis, and in Postgres while Redis is away. */
 export type Clocks = {
   take(step: Pick<ClockStep, "key" | "intervalMs" | "patienceMs" | "bookedAtMs">): Promise<Turn>;
+  /** How far ahead of now this process last saw a clock: it is no nearer. 0: not seen, or passed. */
+  seenAheadMs(key: AdmissionKey): number;
 };
 
 /**
@@ -86,6 +88,10 @@ export function createClocks(parts: {
     }
   }
 
+  function seenAheadMs(key: AdmissionKey): number {
+    return Math.max(0, (seen.get(key)?.untilMs ?? 0) - parts.clock.monotonicMs());
+  }
+
   /** A clock that Postgres answered for last is not lost there. */
   async function takeInSql(step: ClockStep): Promise<Turn> {
     const isKnown = seen.get(step.key)?.home === "POSTGRES";
@@ -107,12 +113,13 @@ export function createClocks(parts: {
   }
 
   return {
+    seenAheadMs,
     async take(asked) {
       const sentAtMs = parts.clock.monotonicMs();
       const step: ClockStep = {
         ...asked,
         voidMs: parts.voidMs,
-        seenAheadMs: Math.max(0, (seen.get(asked.key)?.untilMs ?? 0) - sentAtMs),
+        seenAheadMs: seenAheadMs(asked.key),
         slackMs: Math.max(asked.intervalMs, SLACK_MS_MIN),
       };
       const inRedis = await takeInRedis(step);

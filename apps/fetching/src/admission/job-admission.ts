@@ -126,6 +126,11 @@ export function createJobAdmission(job: AdmittedJob, attemptEndsAtMs: number, pa
       return leaveSeat === undefined ? 0 : Math.max(0, Math.min(waitMs, leftMs()));
     }
 
+    /** The same for a clock: what is as good as now needs no seat. */
+    function reachMs(): number {
+      return Math.max(patienceMs(), Math.min(AT_ONCE_MS, leftMs()), 0);
+    }
+
     function stopped(): HopVerdict {
       return hop.stop.reason === "ATTEMPT_LIMIT" && !hop.isFirst ? back(0, SENT_BACK_MS) : STOPPED;
     }
@@ -150,9 +155,8 @@ export function createJobAdmission(job: AdmittedJob, attemptEndsAtMs: number, pa
     async function passClock(limit: Limit | null): Promise<Step> {
       if (limit?.intervalMs == null) return "ON";
       const { key, intervalMs } = limit;
-      const patience = patienceMs();
-      const mayWaitMs = Math.max(patience, Math.min(AT_ONCE_MS, leftMs()));
-      const asked = { key, intervalMs, patienceMs: Math.max(0, mayWaitMs), bookedAtMs: booked.get(key) ?? null };
+      const mayWaitMs = reachMs();
+      const asked = { key, intervalMs, patienceMs: mayWaitMs, bookedAtMs: booked.get(key) ?? null };
       const turn = await clocks.take(asked);
       const horizonMs = Math.max(0, turn.atMs - turn.nowMs);
       if (turn.isBooked) booked.set(key, turn.atMs);
@@ -161,9 +165,25 @@ export function createJobAdmission(job: AdmittedJob, attemptEndsAtMs: number, pa
         if (horizonMs === 0) return "ON";
         return (await pauses.wait(horizonMs, hop.stop)) ? "ON" : stopped();
       }
-      // Its own time is worth coming back for exactly then; without one it comes back somewhere in the queue.
+      return queueFor(limit.key, intervalMs, horizonMs, turn.isBooked);
+    }
+
+    /** Its own time is worth coming back for exactly then; without one a job comes back somewhere in the queue. */
+    async function queueFor(
+      key: AdmissionKey,
+      intervalMs: number,
+      horizonMs: number,
+      isBooked: boolean,
+    ): Promise<Step> {
       const inPlace = await waitInPlace(horizonMs, Math.max(AT_ONCE_MS, horizonMs - waitMs * random()));
-      return inPlace ?? back(horizonMs, turn.isBooked ? 0 : (await counts.count(key)) * intervalMs);
+      return inPlace ?? back(horizonMs, isBooked ? 0 : (await counts.count(key)) * intervalMs);
+    }
+
+    /** A route whose queue is known to be too long takes no time of the host's. */
+    async function passKnownQueue(limit: Limit | null): Promise<Step> {
+      if (limit?.intervalMs == null || booked.has(limit.key)) return "ON";
+      const horizonMs = clocks.seenAheadMs(limit.key);
+      return horizonMs <= reachMs() ? "ON" : queueFor(limit.key, limit.intervalMs, horizonMs, false);
     }
 
     async function passSlots(): Promise<Step> {
@@ -190,7 +210,15 @@ export function createJobAdmission(job: AdmittedJob, attemptEndsAtMs: number, pa
     }
 
     async function passSteps(): Promise<Step> {
-      const steps = [passHold, () => passClock(limits[0]), () => passClock(limits[1]), passSlots, passHold];
+      const [host, route] = limits;
+      const steps = [
+        passHold,
+        () => passKnownQueue(route),
+        () => passClock(host),
+        () => passClock(route),
+        passSlots,
+        passHold,
+      ];
       for (const step of steps) {
         const answer = await step();
         if (answer !== "ON") return answer;
