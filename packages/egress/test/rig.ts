@@ -70,6 +70,11 @@ export function createRig(origin: Origin, options: RigOptions = {}): Rig {
       ...(options.authorities === undefined ? {} : { authorities: options.authorities }),
     },
   });
+  return toRig(transport, dialled, admit);
+}
+
+/** A rig around any transport. */
+export function toRig(transport: Transport, dialled: string[], admit: AdmitHop = ADMIT_ALL): Rig {
   return {
     transport,
     dialled,
