@@ -38,8 +38,11 @@ export type SinkStage = BodyStage & {
   sample(): Buffer;
 };
 
+/** A sink that wants to know when the body is complete. */
+export type EndingSink = BodySink & { end?(): Promise<void> | void };
+
 /** A stage that lets at most `bytesMax` through to `sink`; the chunk that crosses the line is not passed on. */
-export function createSinkStage(sink: BodySink, bytesMax: number): SinkStage {
+export function createSinkStage(sink: EndingSink, bytesMax: number): SinkStage {
   const sample = createHeadOfBody(SNIFF_BYTES_MAX);
   let total = 0;
   return {
@@ -51,7 +54,7 @@ export function createSinkStage(sink: BodySink, bytesMax: number): SinkStage {
       sample.add(chunk);
       return sink.write(chunk);
     },
-    end() {},
+    end: () => sink.end?.(),
     abandon() {},
   };
 }

@@ -19,10 +19,16 @@ export type ExchangeRequest = {
 
 /**
  * What to do with a response once its head is known. `READ`: feed the body into `stage`, at most `wireBytesMax` coded
- * bytes and `ceilingBytes` on the socket. `SKIP`: the head is all that is wanted; a body is not read.
+ * bytes and `ceilingBytes` on the socket; after `enoughAfterMs` (absent: never) the rest is not waited for. `SKIP`: the head is all that is wanted; a body is not read.
  */
 export type HeadVerdict =
-  | { readonly do: "READ"; readonly stage: BodyStage; readonly wireBytesMax: number; readonly ceilingBytes: number }
+  | {
+      readonly do: "READ";
+      readonly stage: BodyStage;
+      readonly wireBytesMax: number;
+      readonly ceilingBytes: number;
+      readonly enoughAfterMs?: number;
+    }
   | { readonly do: "SKIP" }
   | { readonly do: "FAIL"; readonly kind: FailureKind };
 
@@ -148,6 +154,11 @@ export function exchange(options: {
             },
             onError: onStageError,
           });
+          if (verdict.enoughAfterMs !== undefined) {
+            timer = setTimeout(() => {
+              finish({ kind: "DONE", head, isReusable: false });
+            }, verdict.enoughAfterMs);
+          }
           connection.allow(verdict.ceilingBytes);
         } else if (head.mayHaveBody && head.declaredBytes !== 0) {
           finish({ kind: "DONE", head, isReusable: false });
@@ -162,7 +173,6 @@ export function exchange(options: {
       },
       onResponseEnd() {
         if (isSettled || progress.head === null) return;
-        clearTimeout(timer);
         connection.rest();
         if (feed === null) finish({ kind: "DONE", head: progress.head, isReusable: isReusable() });
         else feed.end();

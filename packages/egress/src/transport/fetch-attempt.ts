@@ -1,4 +1,6 @@
 import { localFailure } from "@keble-scraper/contract";
+import type { BodyScreen } from "../block-pages/body-screen.ts";
+import { detectBlockPage } from "../block-pages/detect-block-page.ts";
 import type { VettedUrl, VetUrlOptions } from "../policy/vet-url.ts";
 import type { RobotsGate } from "../robots/robots-gate.ts";
 import type { AdmitHop } from "./admission.ts";
@@ -8,9 +10,10 @@ import type { ConnectionScope } from "./connection-pool.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 import type { FetchOutcome } from "./fetch-outcome.ts";
 import type { FetchRequest } from "./fetch-request.ts";
-import { type HopDecision, judgeHead } from "./judge-head.ts";
+import { type HopDecision, judgeHead, toBlocked } from "./judge-head.ts";
 import type { PinnedClient } from "./pinned-client.ts";
 import { isConditional, toRequestHeaders } from "./request-headers.ts";
+import type { ResponseHead } from "./response-head.ts";
 import type { SocketMeter } from "./socket-meter.ts";
 import { type Stop, STOPPED, untilStop } from "./stop.ts";
 import { toFetchResponse } from "./to-fetch-response.ts";
@@ -84,9 +87,16 @@ async function followChain(
       onHead(head) {
         record.headArrived();
         const judged = judgeHead(head, {
-          ...{ url, seen, redirectsFollowed: redirects.length, isConditional: isConditional(headers) },
-          ...{ accept: request.accept, contentTypes: request.contentTypes, maxBodyBytes: request.maxBodyBytes },
-          ...{ policy, limits, sink, wallMs: parts.clock.wallMs() },
+          url,
+          seen,
+          redirectsFollowed: redirects.length,
+          isConditional: isConditional(headers),
+          request,
+          sink,
+          purpose: parts.scope.transport === "ROBOTS" ? "ROBOTS" : "PAGE",
+          policy,
+          limits,
+          wallMs: parts.clock.wallMs(),
         });
         ({ decision } = judged);
         if (decision.kind === "ANSWER") record.reads(decision.body);
@@ -94,15 +104,22 @@ async function followChain(
       },
     });
     const result = await sending.finally(admitted.done);
+    // What a failed answer is stands in its head; how its body went changes nothing, unless the caller ended the attempt.
+    if (decision?.kind === "FAIL" && !(result.kind === "STOPPED" && stop.reason === "ABORTED")) {
+      return refuse(record, decision);
+    }
     if (result.kind === "STOPPED") return record.stopped();
     // However the exchange took the end of its socket: the meter ended it.
     if (meter?.isExceeded === true) return record.failAs("BODY_TOO_LARGE", null);
     if (result.kind === "REFUSED") return refused(record);
     if (result.kind === "ROUTE_FAILED") return record.fail(result.failure);
     if (result.kind === "FAILED") return record.failAs(result.failure, result.nativeCode);
-    if (decision === null) throw new Error("a response ended without a decision about its head");
-    if (decision.kind === "FAIL") return record.fail(decision.failure);
+    if (decision?.kind !== "ANSWER" && decision?.kind !== "FOLLOW") {
+      throw new Error("a response ended without a decision about its head");
+    }
     if (decision.kind === "ANSWER") {
+      const wall = decision.screen?.found() ?? null;
+      if (wall !== null) return block(record, wall, result.head, url);
       return record.succeed(await toFetchResponse(result.head, url, redirects, decision.body, progress.wireBytes));
     }
     redirects.push({ url: url.href, httpStatus: result.head.httpStatus });
@@ -139,6 +156,27 @@ async function askRobots(
       return { kind: "END", outcome: isForbidden ? refused(record) : record.fail(verdict.failure) };
     }
   }
+}
+
+/** A failed answer, with what was read of its body; a wall's page says so in there. */
+function refuse(record: AttemptRecord, decision: Extract<HopDecision, { readonly kind: "FAIL" }>): FetchOutcome {
+  const body = decision.refused?.read() ?? null;
+  const { head } = record.progress;
+  if (body === null || head === null) return record.fail(decision.failure, body);
+  const page = detectBlockPage({ httpStatus: head.httpStatus, headers: head.headers, sample: body.bytes });
+  return record.fail(page === null ? decision.failure : toBlocked(page, head.httpStatus), body);
+}
+
+/** An answer that turned out to be a wall's page; none of it went to the sink. */
+function block(
+  record: AttemptRecord,
+  { page, bytes }: NonNullable<ReturnType<BodyScreen["found"]>>,
+  head: ResponseHead,
+  url: VettedUrl,
+): FetchOutcome {
+  const { httpStatus } = head;
+  const body = { bytes, contentType: head.value("content-type"), httpStatus, finalUrl: url.href };
+  return record.fail(toBlocked(page, httpStatus), body);
 }
 
 /** The policy refused where a hop leads: the caller's own mistake at the first one, the site's behind a redirect. */

@@ -1,4 +1,6 @@
-import type { LocalFailure, UpstreamFailure } from "@keble-scraper/contract";
+import { type LocalFailure, type UpstreamFailure, upstreamFailure } from "@keble-scraper/contract";
+import { type BodyScreen, createBodyScreen } from "../block-pages/body-screen.ts";
+import { type BlockPage, detectBlockHead } from "../block-pages/detect-block-page.ts";
 import { matchesContentTypes } from "../content/media-type.ts";
 import { isRedirectStatus, type NextUrl, nextUrl } from "../policy/next-url.ts";
 import type { VettedUrl, VetUrlOptions } from "../policy/vet-url.ts";
@@ -6,15 +8,25 @@ import type { BodySink, SinkStage } from "./body-stage.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 import type { HeadVerdict } from "./exchange.ts";
 import { type FailureKind, toUpstreamFailure } from "./failure-kind.ts";
+import type { FetchRequest } from "./fetch-request.ts";
 import { judgeStatus } from "./judge-status.ts";
 import { planRead } from "./read-verdict.ts";
+import { planRefusedRead, type RefusedReading } from "./refused-body.ts";
 import type { ResponseHead } from "./response-head.ts";
 
-/** What a hop's head led to. `body`: what an answer's body ends in; null when it has none. */
+/**
+ * What a hop's head led to. `body`: what an answer's body ends in; null when it has none. `screen`: what a wall's page in its
+ * place would be found by; null where no wall looks like this. `refused`: the reading of a failed answer's body; null when
+ * it is no evidence.
+ */
 export type HopDecision =
-  | { readonly kind: "ANSWER"; readonly body: SinkStage | null }
+  | { readonly kind: "ANSWER"; readonly body: SinkStage | null; readonly screen: BodyScreen | null }
   | { readonly kind: "FOLLOW"; readonly url: VettedUrl }
-  | { readonly kind: "FAIL"; readonly failure: UpstreamFailure | LocalFailure };
+  | {
+      readonly kind: "FAIL";
+      readonly failure: UpstreamFailure | LocalFailure;
+      readonly refused: RefusedReading | null;
+    };
 
 /** What a head is judged by: the hop it answers, and what the attempt wants. */
 export type HeadRules = {
@@ -24,13 +36,13 @@ export type HeadRules = {
   readonly redirectsFollowed: number;
   /** Whether this hop's request carried the caller's condition. */
   readonly isConditional: boolean;
-  readonly accept: "SUCCESS_ONLY" | "ANY_RESPONSE";
-  readonly contentTypes: readonly string[] | null;
-  readonly maxBodyBytes: number;
+  readonly request: Pick<FetchRequest, "accept" | "contentTypes" | "maxBodyBytes">;
   readonly policy: VetUrlOptions;
   readonly limits: EgressLimits;
   readonly sink: BodySink;
   readonly wallMs: number;
+  /** ROBOTS: a refused robots.txt has a meaning of its own, whoever refuses it, and is nobody's evidence. */
+  readonly purpose: "PAGE" | "ROBOTS";
 };
 
 /** Decides, from a final head alone, whether to follow, refuse or read, and what is to happen to the body. */
@@ -42,14 +54,30 @@ export function judgeHead(
     ? nextUrl(rules.url, head.values("location"), rules.policy)
     : ({ kind: "FINAL" } as const);
   if (next.kind !== "FINAL") return skip(decideRedirect(next, head.httpStatus, rules));
-  const failure = judgeStatus(head, rules);
-  if (failure !== null) return skip({ kind: "FAIL", failure });
-  if (rules.contentTypes !== null && !matchesContentTypes(head.value("content-type"), rules.contentTypes)) {
-    const unwanted = toUpstreamFailure("UNWANTED_CONTENT_TYPE", { httpStatus: head.httpStatus });
-    return skip({ kind: "FAIL", failure: unwanted });
+  const { request, isConditional, wallMs } = rules;
+  const isPage = rules.purpose === "PAGE";
+  const wall = isPage ? detectBlockHead(head.httpStatus, head.headers) : null;
+  const failure =
+    wall === null
+      ? judgeStatus(head, { accept: request.accept, isConditional, wallMs })
+      : toBlocked(wall, head.httpStatus);
+  if (failure !== null) {
+    if (!isPage) return skip({ kind: "FAIL", failure, refused: null });
+    const refused = planRefusedRead(head, rules.url, request.maxBodyBytes, rules.limits);
+    return { decision: { kind: "FAIL", failure, refused }, verdict: refused.verdict };
   }
-  const { verdict, body } = planRead(head, rules.sink, rules.maxBodyBytes, rules.limits);
-  return { decision: { kind: "ANSWER", body }, verdict };
+  if (request.contentTypes !== null && !matchesContentTypes(head.value("content-type"), request.contentTypes)) {
+    const unwanted = toUpstreamFailure("UNWANTED_CONTENT_TYPE", { httpStatus: head.httpStatus });
+    return skip({ kind: "FAIL", failure: unwanted, refused: null });
+  }
+  const screen = isPage && head.mayHaveBody ? createBodyScreen(head, rules.sink) : null;
+  const { verdict, body } = planRead(head, screen ?? rules.sink, request.maxBodyBytes, rules.limits);
+  return { decision: { kind: "ANSWER", body, screen }, verdict };
+}
+
+/** What an attempt that met a wall ends with. */
+export function toBlocked({ name }: BlockPage, httpStatus: number): UpstreamFailure {
+  return upstreamFailure("BLOCKED", { httpStatus, nativeCode: name });
 }
 
 function skip(decision: HopDecision): { readonly decision: HopDecision; readonly verdict: HeadVerdict } {
@@ -61,7 +89,11 @@ function decideRedirect(
   httpStatus: number,
   { seen, redirectsFollowed, limits }: HeadRules,
 ): HopDecision {
-  const fail = (kind: FailureKind): HopDecision => ({ kind: "FAIL", failure: toUpstreamFailure(kind, { httpStatus }) });
+  const fail = (kind: FailureKind): HopDecision => ({
+    kind: "FAIL",
+    failure: toUpstreamFailure(kind, { httpStatus }),
+    refused: null,
+  });
   if (next.kind === "REJECTED") return fail("REDIRECT_REJECTED");
   if (next.kind === "INVALID") return fail("REDIRECT_INVALID");
   if (seen.has(next.url.href)) return fail("REDIRECT_LOOP");

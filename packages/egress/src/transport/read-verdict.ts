@@ -1,4 +1,4 @@
-import { type BodySink, createSinkStage, type SinkStage } from "./body-stage.ts";
+import { createSinkStage, type EndingSink, type SinkStage } from "./body-stage.ts";
 import { createDecoders, parseContentCodings } from "./content-codings.ts";
 import { type EgressLimits, responseCeilingBytes } from "./egress-limits.ts";
 import type { HeadVerdict } from "./exchange.ts";
@@ -11,7 +11,7 @@ export type ReadPlan = { readonly verdict: HeadVerdict; readonly body: SinkStage
  * How to read an acceptable response's body into `sink`: through its codings, at most `maxBodyBytes` decoded. What it
  * declares is checked first, so that a body that is too large by its own word costs nothing.
  */
-export function planRead(head: ResponseHead, sink: BodySink, maxBodyBytes: number, limits: EgressLimits): ReadPlan {
+export function planRead(head: ResponseHead, sink: EndingSink, maxBodyBytes: number, limits: EgressLimits): ReadPlan {
   if (!head.mayHaveBody) return { verdict: { do: "SKIP" }, body: null };
   const codings = parseContentCodings(head.values("content-encoding"), limits.codingsMax);
   if (codings === null) return { verdict: { do: "FAIL", kind: "ENCODING_UNSUPPORTED" }, body: null };
