@@ -81,3 +81,9 @@ export { canNarrow, type Narrowing, type ProxyProvider } from "./proxy/proxy-cre
 export type { TunnelTarget } from "./proxy/connect-dialer.ts";
 export { probeProxy, type ProxyProbeOptions } from "./proxy/probe-proxy.ts";
 export { createProxyTransport, type ProxyRoute, type ProxyTransportOptions } from "./proxy/proxy-transport.ts";
+export {
+  type CloudflareRenderTransportOptions,
+  createCloudflareRenderTransport,
+} from "./providers/cloudflare-render-transport.ts";
+export type { WaitUntil } from "./providers/cloudflare-request.ts";
+export { createUnlockerTransport, type UnlockerTransportOptions } from "./providers/unlocker-transport.ts";

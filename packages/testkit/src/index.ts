@@ -25,3 +25,9 @@ export {
   type ProxyAnswer,
   unverifiedAccountRefusal,
 } from "./connect-proxy/proxy-answer.ts";
+export {
+  type CloudflareAnswer,
+  type CloudflareApiServer,
+  startCloudflareApi,
+} from "./providers/start-cloudflare-api.ts";
+export { startUnlockerApi, type UnlockerAnswer, type UnlockerApiServer } from "./providers/start-unlocker-api.ts";

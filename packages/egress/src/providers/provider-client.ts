@@ -36,6 +36,8 @@ export type ProviderCall = {
 /** Calls one provider's API over connections of its own, pinned and vetted like any. */
 export type ProviderClient = {
   call(call: ProviderCall): Promise<PinnedResult>;
+  /** A text of the provider's without our token in it. Heads come without it already. */
+  redact(text: string): string;
   /** Its pool, for whoever closes it. */
   readonly pinned: PinnedClient;
   readonly limits: EgressLimits;
@@ -66,23 +68,44 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
   const { resolver, policy, overrides, route, userAgent } = options;
   const pinned = createPinnedClient({ resolver, policy, limits, overrides });
   const prefix = base.target.replace(/\/+$/u, "");
+  const { token } = options.api;
   return {
     pinned,
     limits,
-    call({ method, path, accept, body, callerId, stop, progress, timings, onHead }) {
+    redact: (text) => text.replaceAll(token, ""),
+    async call({ method, path, accept, body, callerId, stop, progress, timings, onHead }) {
       const headers = ["host", hostHeader(base), "user-agent", userAgent, "accept", accept];
-      headers.push("accept-encoding", "gzip, br", "authorization", `Bearer ${options.api.token}`);
+      headers.push("accept-encoding", "gzip, br", "authorization", `Bearer ${token}`);
       if (body !== null) headers.push("content-type", "application/json");
-      return pinned.request({
+      const result = await pinned.request({
         scope: { transport: "HTTP", route, callerId },
         url: base,
         request: { method, target: prefix + path, headers, ...(body === null ? {} : { body }) },
         stop,
         progress,
         timings,
-        onHead,
+        onHead(head) {
+          const safe = withoutToken(head, token);
+          progress.head = safe;
+          return onHead(safe);
+        },
       });
+      return result.kind === "DONE" ? { kind: "DONE", head: progress.head ?? result.head } : result;
     },
+  };
+}
+
+/** A head whose headers may be stored: an API that repeats what it was sent must not bring our token into a result. */
+function withoutToken(head: ResponseHead, token: string): ResponseHead {
+  const isSafe = ([, value]: [string, string | readonly string[]]): boolean => !String(value).includes(token);
+  const entries = Object.entries(head.headers);
+  if (entries.every(isSafe)) return head;
+  const headers = Object.fromEntries(entries.filter(isSafe));
+  return {
+    ...head,
+    headers,
+    values: (name) => (Object.hasOwn(headers, name) ? head.values(name) : []),
+    value: (name) => (Object.hasOwn(headers, name) ? head.value(name) : null),
   };
 }
 

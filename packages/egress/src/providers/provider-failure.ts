@@ -55,10 +55,11 @@ export function toProviderFailure(row: ProviderRow, evidence: ProviderEvidence):
 
 /** What a call's own connection met, which is never the target's doing; the body's size is the page's. */
 export function toCallFailure(
-  result: Extract<PinnedResult, { readonly kind: "FAILED" | "REFUSED" }>,
+  result: Extract<PinnedResult, { readonly kind: "FAILED" | "REFUSED" | "ROUTE_FAILED" }>,
   origin: ProviderOrigin,
   requestId: string | null,
 ): UpstreamFailure {
+  if (result.kind === "ROUTE_FAILED") return result.failure;
   if (result.kind === "REFUSED") {
     const row = { code: "PROVIDER_FAILURE", origin, disposition: "RETRY_NEXT_ROUTE", action: "NONE" } as const;
     return toProviderFailure(row, { ...NO_EVIDENCE, nativeCode: "ADDRESS_REFUSED" });

@@ -1,3 +1,4 @@
+import { meaningOfBrightDataCode } from "../proxy/bright-data-errors.ts";
 import type { ProviderRow } from "./provider-failure.ts";
 
 const EGRESS = "PAID_EGRESS";
@@ -56,15 +57,15 @@ export const UNLOCKER_CODES: Readonly<Record<string, ProviderRow>> = {
   dd_hardblock: WALL,
 };
 
-/** Codes of the proxy layer below that may pass through, each with its row; null for one that no table knows. */
-export type ProxyCodes = (code: string) => ProviderRow | null;
-
-/** The row of a code; null for an unknown one. `code` is as sent; underscores and hyphens are the same to the provider. */
-export function rowOfUnlockerCode(code: string, proxyCodes: ProxyCodes): ProviderRow | null {
+/**
+ * The row of a code; null for an unknown one. Underscores and hyphens are the same to the provider. Codes of the proxy layer
+ * below pass through and mean what they mean there.
+ */
+export function rowOfUnlockerCode(code: string, httpStatus: number): ProviderRow | null {
   const name = code.toLowerCase().replaceAll("-", "_");
   if (name.startsWith("resolve_failed")) return WALL;
   if (Object.hasOwn(UNLOCKER_CODES, name)) return UNLOCKER_CODES[name] ?? null;
-  return proxyCodes(name);
+  return meaningOfBrightDataCode(name, httpStatus);
 }
 
 /**
