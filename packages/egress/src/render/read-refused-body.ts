@@ -1,0 +1,41 @@
+import type { CDPSession } from "playwright-core";
+
+/** What is kept of a refused body as evidence. */
+export const REFUSED_BODY_BYTES_MAX = 256 * 1024;
+
+const READ_BYTES = 64 * 1024;
+
+/** A body that is refused is not worth more of the attempt's time than this. */
+const READ_MS_MAX = 3_000;
+
+/**
+ * The first 256 KiB, decoded, of the response that waits under `requestId`, which afterwards can only be failed. What came
+ * within three seconds counts; null when there is nothing to read.
+ */
+export async function readRefusedBody(session: CDPSession, requestId: string): Promise<Buffer | null> {
+  const parts: Buffer[] = [];
+  let total = 0;
+  let isLate = false;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(() => {
+      isLate = true;
+      resolve();
+    }, READ_MS_MAX);
+  });
+  const read = async (): Promise<void> => {
+    const { stream } = await session.send("Fetch.takeResponseBodyAsStream", { requestId });
+    while (total < REFUSED_BODY_BYTES_MAX && !isLate) {
+      const { data, eof, base64Encoded } = await session.send("IO.read", { handle: stream, size: READ_BYTES });
+      const part = Buffer.from(data, base64Encoded === true ? "base64" : "utf8");
+      parts.push(part);
+      total += part.length;
+      if (eof) break;
+    }
+    await session.send("IO.close", { handle: stream });
+  };
+  // A response that has no body, or whose page is gone, leaves what was read so far.
+  await Promise.race([read().catch(() => {}), late]);
+  clearTimeout(timer);
+  return total === 0 ? null : Buffer.concat(parts).subarray(0, REFUSED_BODY_BYTES_MAX);
+}
