@@ -49,6 +49,54 @@ describe("groups", () => {
   });
 });
 
+describe("crawl delay", () => {
+  test.each([
+    ["seconds", "User-agent: *\nCrawl-delay: 10", 10_000],
+    ["decimals", "User-agent: *\nCrawl-delay: 0.5", 500],
+    ["decimals without a whole part", "User-agent: *\nCrawl-delay: .25", 250],
+    ["a point without decimals", "User-agent: *\nCrawl-delay: 2.", 2_000],
+    ["less than a millisecond, rounded up", "User-agent: *\nCrawl-delay: 0.0001", 1],
+    ["zero is nothing", "User-agent: *\nCrawl-delay: 0", null],
+    ["more than a minute is a minute", "User-agent: *\nCrawl-delay: 86400", 60_000],
+    ["digits without end", `User-agent: *\nCrawl-delay: ${"9".repeat(400)}`, null],
+    ["a sign", "User-agent: *\nCrawl-delay: -1", null],
+    ["a plus", "User-agent: *\nCrawl-delay: +1", null],
+    ["an exponent", "User-agent: *\nCrawl-delay: 1e1", null],
+    ["a unit", "User-agent: *\nCrawl-delay: 10s", null],
+    ["words", "User-agent: *\nCrawl-delay: slow", null],
+    ["infinity", "User-agent: *\nCrawl-delay: Infinity", null],
+    ["hexadecimal", "User-agent: *\nCrawl-delay: 0x10", null],
+    ["nothing", "User-agent: *\nCrawl-delay:", null],
+    ["none", "User-agent: *\nDisallow: /x", null],
+    ["outside a group", "Crawl-delay: 10\nUser-agent: *\nDisallow: /x", null],
+    ["letter case and comments", "USER-AGENT: *\nCRAWL-DELAY : 3 # please", 3_000],
+    ["behind rules", "User-agent: *\nDisallow: /x\nCrawl-delay: 4", 4_000],
+    ["of another's group", "User-agent: bot\nCrawl-delay: 10\nDisallow: /x\n\nUser-agent: *\nDisallow: /y", null],
+    ["of another's group without rules", "User-agent: bot\nCrawl-delay: 10\n\nUser-agent: *\nDisallow: /y", null],
+    [
+      "our own group's, not everybody's",
+      "User-agent: *\nCrawl-delay: 10\n\nUser-agent: keble-scraper\nCrawl-delay: 1\nDisallow: /y",
+      1_000,
+    ],
+    [
+      "our own group that asks nothing",
+      "User-agent: *\nCrawl-delay: 10\n\nUser-agent: keble-scraper\nDisallow: /y",
+      null,
+    ],
+    ["the longest of several", "User-agent: *\nCrawl-delay: 1\n\nUser-agent: *\nCrawl-delay: 7", 7_000],
+    ["junk beside a readable one", "User-agent: *\nCrawl-delay: x\nCrawl-delay: 7", 7_000],
+    ["of several agents", "User-agent: a\nUser-agent: keble-scraper\nCrawl-delay: 7", 7_000],
+  ])("W2 %s", (_what, text, ms) => {
+    expect(parseRobots(Buffer.from(text), TOKEN).crawlDelayMs).toBe(ms);
+  });
+
+  test("it does not end a list of agents, which is the standard's own", () => {
+    const text = "User-agent: keble-scraper\nCrawl-delay: 1\nUser-agent: b\nDisallow: /x";
+    expect(allows(text, "/x")).toBe(false);
+    expect(parseRobots(Buffer.from(text), TOKEN).crawlDelayMs).toBe(1_000);
+  });
+});
+
 describe("patterns", () => {
   test.each([
     ["Disallow: /a\nAllow: /a/b", "/a/b/c", true],

@@ -12,26 +12,40 @@ export const ROBOTS_RULES_MAX = 10_000;
 /** One rule, its pattern canonical. */
 type RobotsRule = { readonly allow: boolean; readonly pattern: string };
 
-/** The rules of one robots.txt for one product token, the most specific first. No rules: everything is allowed. */
-export type RobotsRules = { readonly rules: readonly RobotsRule[] };
+/**
+ * The rules of one robots.txt for one product token, the most specific first. No rules: everything is allowed.
+ * `crawlDelayMs`: what it asks between two requests, at most `CRAWL_DELAY_MS_MAX`; null: nothing.
+ */
+export type RobotsRules = { readonly rules: readonly RobotsRule[]; readonly crawlDelayMs: number | null };
 
 /** What a site without robots.txt says. */
-export const ALLOW_ALL: RobotsRules = { rules: [] };
+export const ALLOW_ALL: RobotsRules = { rules: [], crawlDelayMs: null };
+
+/** A site that asks for more than a minute between two requests gets a minute: some ask for days by mistake. */
+export const CRAWL_DELAY_MS_MAX = 60_000;
 
 type Group = { readonly tokens: Set<string>; readonly rules: RobotsRule[] };
 
+/** A crawl delay and the user-agent lines right before it. */
+type Delay = { readonly tokens: ReadonlySet<string>; readonly ms: number };
+
 /**
- * Reads a robots.txt (RFC 9309) for one product token: the rules of all groups that name it, else of all groups for `*`.
- * Bytes past 500 KiB, rules past 10,000, unknown lines and rules outside a group are ignored. Never throws.
+ * Reads a robots.txt (RFC 9309) for one product token: the rules of all groups that name it, else of all groups for `*`,
+ * and the longest crawl delay among those. Bytes past 500 KiB, rules past 10,000, unknown lines and rules outside a group
+ * are ignored. Never throws.
  */
 export function parseRobots(body: Uint8Array, productToken: string): RobotsRules {
-  const groups = readGroups(toLines(body));
+  const { groups, delays } = readGroups(toLines(body));
   const token = productToken.toLowerCase();
   const own = groups.filter(({ tokens }) => tokens.has(token));
   const chosen = own.length > 0 ? own : groups.filter(({ tokens }) => tokens.has("*"));
+  const delayMs = longest(delays, own.length > 0 ? token : "*");
   const rules = chosen.flatMap((group) => group.rules).slice(0, ROBOTS_RULES_MAX);
   // The longest pattern decides, and Allow between equals: the first match in this order is the answer.
-  return { rules: rules.toSorted((a, b) => b.pattern.length - a.pattern.length || Number(b.allow) - Number(a.allow)) };
+  return {
+    rules: rules.toSorted((a, b) => b.pattern.length - a.pattern.length || Number(b.allow) - Number(a.allow)),
+    crawlDelayMs: delayMs === 0 ? null : delayMs,
+  };
 }
 
 /** Whether the rules allow a request target (path and query as sent). `/robots.txt` itself always is. */
@@ -48,10 +62,15 @@ function toLines(body: Uint8Array): string[] {
   return body.length > ROBOTS_BYTES_MAX ? lines.slice(0, -1) : lines;
 }
 
-function readGroups(lines: readonly string[]): Group[] {
+function readGroups(lines: readonly string[]): { readonly groups: Group[]; readonly delays: Delay[] } {
   const groups: Group[] = [];
+  const delays: Delay[] = [];
   let current: Group | null = null;
   let isOpen = false; // whether another user-agent line still joins the current group
+  // Not in the standard, so it must not end a list of agents there (section 2.2.4). Its own it does end: sites write a delay
+  // for one crawler, without rules, right before the rules for all.
+  let agents = new Set<string>();
+  let isListing = false;
   for (const line of lines) {
     const { key, value } = readLine(line);
     if (key === "user-agent") {
@@ -61,15 +80,37 @@ function readGroups(lines: readonly string[]): Group[] {
         isOpen = true;
       }
       const token = readToken(value);
-      if (token !== null) current.tokens.add(token);
+      if (!isListing) agents = new Set();
+      isListing = true;
+      if (token !== null) {
+        current.tokens.add(token);
+        agents.add(token);
+      }
+    } else if (key === "crawl-delay") {
+      isListing = false;
+      const ms = readDelayMs(value);
+      if (ms !== null) delays.push({ tokens: agents, ms });
     } else if (key === "allow" || key === "disallow") {
       isOpen = false;
+      isListing = false;
       if (current !== null && value !== "") {
         current.rules.push({ allow: key === "allow", pattern: canonicalisePattern(value) });
       }
     }
   }
-  return groups;
+  return { groups, delays };
+}
+
+function longest(delays: readonly Delay[], token: string): number {
+  let ms = 0;
+  for (const delay of delays) if (delay.tokens.has(token)) ms = Math.max(ms, delay.ms);
+  return ms;
+}
+
+/** Seconds, whole or decimal; null for anything else. */
+function readDelayMs(value: string): number | null {
+  if (!/^\d{1,12}(?:\.\d{0,12})?$|^\.\d{1,12}$/.test(value)) return null;
+  return Math.min(Math.ceil(Number(value) * 1_000), CRAWL_DELAY_MS_MAX);
 }
 
 function readLine(line: string): { key: string; value: string } {

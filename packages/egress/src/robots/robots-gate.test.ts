@@ -2,6 +2,7 @@ import { upstreamFailure } from "@keble-scraper/contract";
 import { describe, expect, test } from "vitest";
 import { vetUrl, type VettedUrl } from "../policy/vet-url.ts";
 import { ADMIT_ALL } from "../transport/admission.ts";
+import { createSocketMeter } from "../transport/socket-meter.ts";
 import { createRobotsGate, type FetchRobots, type RobotsGateOptions, type RobotsFetched } from "./robots-gate.ts";
 
 const never = {
@@ -82,6 +83,69 @@ describe("verdicts", () => {
     expect(await check("https://example.com/x")).toEqual({ kind: "FAILED", failure });
     expect(await check("https://example.com/x")).toEqual({ kind: "FAILED", failure });
     expect(fetched).toHaveLength(2);
+  });
+});
+
+describe("crawl delay", () => {
+  test("W2 what the rules ask comes with every verdict, remembered or not", async () => {
+    const { fetched, check } = openGate(response(200, "User-agent: *\nCrawl-delay: 2.5"));
+    for (let round = 0; round < 2; round += 1) {
+      expect(await check("https://example.com/a")).toEqual({ kind: "ALLOWED", crawlDelayMs: 2_500 });
+    }
+    expect(fetched).toHaveLength(1);
+  });
+
+  test("W2 what a page that isn't there says is no delay", async () => {
+    const { check } = openGate(response(404, "User-agent: *\nCrawl-delay: 2.5"));
+    expect(await check("https://example.com/a")).toEqual({ kind: "ALLOWED", crawlDelayMs: null });
+  });
+});
+
+describe("waiting for the file", () => {
+  const wait = { kind: "WAIT", wait: { horizonMs: 7_000, dueMs: 1_000 } } as const;
+
+  test("W2 a wait is shared by all who asked, and not remembered", async () => {
+    const { requests, gate } = openHeldGate();
+    const url = vetted("https://example.com/a");
+    const both = Promise.all([gate.check(url, never), gate.check(url, never)]);
+    requests[0]!.answer(wait);
+    expect(await both).toEqual([wait, wait]);
+    const again = gate.check(url, never);
+    expect(requests).toHaveLength(2);
+    requests[1]!.answer(response(404));
+    expect(await again).toEqual({ kind: "ALLOWED", crawlDelayMs: null });
+  });
+});
+
+describe("on a meter", () => {
+  const metered = (signal: AbortSignal) => ({ ...never, signal, meter: createSocketMeter(1_000_000) });
+
+  test("W3 the fetch ends with the attempt that pays for it, and another begins it again on its own", async () => {
+    const { requests, gate } = openHeldGate();
+    const url = vetted("https://example.com/a");
+    const [payer, other] = [new AbortController(), new AbortController()];
+    const paid = gate.check(url, metered(payer.signal));
+    const shared = gate.check(url, metered(other.signal));
+    expect(requests).toHaveLength(1);
+    payer.abort(new Error("gone"));
+    await expect(paid).rejects.toThrow("gone");
+    expect(requests[0]!.signal.aborted).toBe(true);
+    await expect.poll(() => requests.length).toBe(2);
+    requests[1]!.answer(response(404));
+    expect(await shared).toEqual({ kind: "ALLOWED", crawlDelayMs: null });
+  });
+
+  test("W3 the one who shares leaves without ending it", async () => {
+    const { requests, gate } = openHeldGate();
+    const url = vetted("https://example.com/a");
+    const [payer, other] = [new AbortController(), new AbortController()];
+    const paid = gate.check(url, metered(payer.signal));
+    const shared = gate.check(url, metered(other.signal));
+    other.abort(new Error("gone"));
+    await expect(shared).rejects.toThrow("gone");
+    expect(requests[0]!.signal.aborted).toBe(false);
+    requests[0]!.answer(response(404));
+    expect(await paid).toEqual({ kind: "ALLOWED", crawlDelayMs: null });
   });
 });
 

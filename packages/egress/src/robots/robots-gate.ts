@@ -167,7 +167,7 @@ async function read(
 }
 
 function verdictOn(rules: RobotsRules, url: VettedUrl): RobotsVerdict {
-  return isAllowed(rules, url.target) ? { kind: "ALLOWED", crawlDelayMs: null } : { kind: "DISALLOWED" };
+  return isAllowed(rules, url.target) ? { kind: "ALLOWED", crawlDelayMs: rules.crawlDelayMs } : { kind: "DISALLOWED" };
 }
 
 function sizeOf({ rules }: RobotsRules): number {

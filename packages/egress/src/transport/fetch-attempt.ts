@@ -141,7 +141,10 @@ async function askRobots(
   record: AttemptRecord,
 ): Promise<Asked> {
   if (robots === null) return { kind: "GO", crawlDelayMs: null };
-  const verdict = await untilStop(stop, robots.check(url, { signal: stop.signal, admit, meter, egress }));
+  // The file's requests wait as this attempt may: released as long as none of its own went out.
+  const admitFile: AdmitHop = (hop) => admit({ ...hop, isFirst: !record.progress.sent });
+  const asking = { signal: stop.signal, admit: admitFile, meter, egress };
+  const verdict = await untilStop(stop, robots.check(url, asking));
   if (verdict === STOPPED) return { kind: "END", outcome: record.stopped() };
   switch (verdict.kind) {
     case "ALLOWED":

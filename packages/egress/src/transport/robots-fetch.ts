@@ -47,7 +47,7 @@ export function createRobotsFetch(
       egress,
     } as const;
     const robotsParts = { ...parts, scope: { ...parts.scope, transport: "ROBOTS" }, robots: null, meter } as const;
-    // The file's first request may wait like an attempt's own; the file is nobody's page.
+    // The file is nobody's page.
     const control = { stop, admit: (hop: Hop) => admit({ ...hop, purpose: "ROBOTS" }) };
     const outcome = await running.track(stop, fetchAttempt(request, sink, control, robotsParts));
     if (outcome.ok) {
