@@ -5,6 +5,8 @@ import {
   Attempt,
   AttemptPage,
   Batch,
+  Budget,
+  BudgetPage,
   CallbackEndpoint,
   CallbackEndpointPage,
   CallbackEvent,
@@ -20,10 +22,15 @@ import {
   JobCheck,
   JobPage,
   PatchCallbackEndpoint,
+  QuarantineRoute,
   RegisterCallbackEndpoint,
   RegisteredCallbackEndpoint,
+  RouteInfo,
+  RouteInfoPage,
+  ROUTES,
   SubmitBatch,
   SubmitJob,
+  Usage,
 } from "@keble-scraper/contract";
 import { z } from "zod";
 import type { Access } from "./access.ts";
@@ -37,6 +44,7 @@ const REQUESTS: Readonly<Record<string, z.ZodType>> = {
   SubmitBatch,
   RegisterCallbackEndpoint,
   PatchCallbackEndpoint,
+  QuarantineRoute,
   CreateApiKey,
 };
 
@@ -56,6 +64,11 @@ const ANSWERS: Readonly<Record<string, z.ZodType>> = {
   CallbackEvent,
   CallbackEventPage,
   CallbackEventDetail,
+  RouteInfo,
+  RouteInfoPage,
+  Budget,
+  BudgetPage,
+  Usage,
   ApiKey,
   ApiKeyPage,
   CreatedApiKey,
@@ -109,7 +122,7 @@ function toOperation(route: RestRoute): Record<string, unknown> {
     parameters: [...pathParameters(route), ...queryParameters(route), ...headerParameters(route)],
     ...(route.body === undefined
       ? {}
-      : { requestBody: { required: true, content: toContent(referTo(REQUESTS, route.body)) } }),
+      : { requestBody: { required: route.bodyIs !== "OPTIONAL", content: toContent(referTo(REQUESTS, route.body)) } }),
     responses: {
       ...Object.fromEntries(
         Object.entries(route.answers).map(([status, schema]) => [
@@ -143,7 +156,7 @@ function pathParameters(route: RestRoute): unknown[] {
     name,
     in: "path",
     required: true,
-    schema: { type: "string", format: "uuid" },
+    schema: name === "route" ? { type: "string", enum: ROUTES } : { type: "string", format: "uuid" },
   }));
 }
 

@@ -8,13 +8,18 @@ import { getArtifact } from "./procedures/get-artifact.ts";
 import { getCallbackEndpoint } from "./procedures/get-callback-endpoint.ts";
 import { getCallbackEvent } from "./procedures/get-callback-event.ts";
 import { getJob } from "./procedures/get-job.ts";
+import { getUsage } from "./procedures/get-usage.ts";
 import { listApiKeys } from "./procedures/list-api-keys.ts";
 import { listAttempts } from "./procedures/list-attempts.ts";
+import { listBudgets } from "./procedures/list-budgets.ts";
 import { listCallbackEndpoints } from "./procedures/list-callback-endpoints.ts";
 import { listCallbackEvents } from "./procedures/list-callback-events.ts";
 import { listJobs } from "./procedures/list-jobs.ts";
+import { listRoutes } from "./procedures/list-routes.ts";
 import { patchCallbackEndpoint } from "./procedures/patch-callback-endpoint.ts";
+import { quarantineRoute } from "./procedures/quarantine-route.ts";
 import { registerCallbackEndpoint } from "./procedures/register-callback-endpoint.ts";
+import { releaseRoute } from "./procedures/release-route.ts";
 import { revokeApiKey } from "./procedures/revoke-api-key.ts";
 import { submitBatch } from "./procedures/submit-batch.ts";
 import { submitJob } from "./procedures/submit-job.ts";
@@ -39,6 +44,11 @@ export const apiRouter = publicRouter({
   deleteCallbackEndpoint,
   listCallbackEvents,
   getCallbackEvent,
+  listRoutes,
+  quarantineRoute,
+  releaseRoute,
+  listBudgets,
+  getUsage,
   createApiKey,
   listApiKeys,
   revokeApiKey,

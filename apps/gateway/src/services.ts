@@ -13,9 +13,15 @@ import type {
   GetEventAnswer,
   GetEventCall,
   GetJobCall,
+  GetRouteInfosAnswer,
+  GetRouteInfosCall,
+  GetUsageAnswer,
+  GetUsageCall,
   JobAnswer,
   ListAttemptsAnswer,
   ListAttemptsCall,
+  ListBudgetsAnswer,
+  ListBudgetsCall,
   ListEndpointsAnswer,
   ListEndpointsCall,
   ListEventsAnswer,
@@ -23,8 +29,11 @@ import type {
   ListJobsAnswer,
   ListJobsCall,
   PatchEndpointCall,
+  QuarantineRouteCall,
   RegisterEndpointAnswer,
   RegisterEndpointCall,
+  ReleaseRouteCall,
+  RouteInfoAnswer,
   SubmitBatchAnswer,
   SubmitBatchCall,
   SubmitJobAnswer,
@@ -32,6 +41,7 @@ import type {
 } from "@keble-scraper/contract";
 import type { ArtifactsRouter } from "@keble-scraper/artifacts/router";
 import type { CallbacksRouter } from "@keble-scraper/callbacks/router";
+import type { FetchingRouter } from "@keble-scraper/fetching/router";
 import type { IntakeRouter } from "@keble-scraper/intake/router";
 import { createInternalClient } from "@keble-scraper/service";
 import type { AnyRouter } from "@trpc/server";
@@ -74,6 +84,15 @@ export type CallbacksCalls = {
   readonly getEvent: Query<GetEventCall, GetEventAnswer>;
 };
 
+/** What the gateway asks of fetching. */
+export type FetchingCalls = {
+  readonly getRouteInfos: Query<GetRouteInfosCall, GetRouteInfosAnswer>;
+  readonly quarantineRoute: Mutation<QuarantineRouteCall, RouteInfoAnswer>;
+  readonly releaseRoute: Mutation<ReleaseRouteCall, RouteInfoAnswer>;
+  readonly listBudgets: Query<ListBudgetsCall, ListBudgetsAnswer>;
+  readonly getUsage: Query<GetUsageCall, GetUsageAnswer>;
+};
+
 /** The services behind the gateway. */
 export type Services = {
   readonly intake: IntakeCalls;
@@ -89,6 +108,7 @@ export type Services = {
   ) => Promise<JobAnswer>;
   readonly artifacts: ArtifactsCalls;
   readonly callbacks: CallbacksCalls;
+  readonly fetching: FetchingCalls;
 };
 
 /** The longest call: a wait of 60 s and 5 s to answer it. */
@@ -106,7 +126,7 @@ export type OpenServices = Services & {
 
 /** Clients of the services behind the gateway. Nothing is connected before the first call. */
 export function openServices(settings: GatewaySettings["internal"]): OpenServices {
-  const open = <R extends AnyRouter>(part: "intake" | "artifacts" | "callbacks") =>
+  const open = <R extends AnyRouter>(part: "intake" | "artifacts" | "callbacks" | "fetching") =>
     createInternalClient<R>({
       url: settings.urls[part],
       serviceToken: settings.serviceToken,
@@ -116,6 +136,7 @@ export function openServices(settings: GatewaySettings["internal"]): OpenService
   const intake = open<IntakeRouter>("intake");
   const artifacts = open<ArtifactsRouter>("artifacts");
   const callbacks = open<CallbacksRouter>("callbacks");
+  const fetching = open<FetchingRouter>("fetching");
   const waiting = Array.from({ length: WAITING_CLIENTS }, () => open<IntakeRouter>("intake"));
   const waits = waiting.map(() => 0);
   const ends = new Set<AbortController>();
@@ -149,8 +170,9 @@ export function openServices(settings: GatewaySettings["internal"]): OpenService
     },
     artifacts: artifacts.client,
     callbacks: callbacks.client,
+    fetching: fetching.client,
     async close() {
-      await Promise.all([intake, artifacts, callbacks, ...waiting].map((client) => client.close()));
+      await Promise.all([intake, artifacts, callbacks, fetching, ...waiting].map((client) => client.close()));
     },
   };
 }

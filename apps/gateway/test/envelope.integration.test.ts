@@ -286,6 +286,7 @@ describe("a service that fails", () => {
           { name: "intake", status: "down" },
           { name: "artifacts", status: "degraded" },
           { name: "callbacks", status: "degraded" },
+          { name: "fetching", status: "degraded" },
         ],
       });
   });

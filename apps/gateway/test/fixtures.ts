@@ -1,4 +1,14 @@
-import type { Artifact, Attempt, CallbackEndpoint, CallbackEventDetail, Download, Job } from "@keble-scraper/contract";
+import type {
+  Artifact,
+  Attempt,
+  Budget,
+  CallbackEndpoint,
+  CallbackEventDetail,
+  Download,
+  Job,
+  RouteInfo,
+  Usage,
+} from "@keble-scraper/contract";
 
 export const ID = "01978b3c-7a00-7000-8000-000000000001";
 export const OTHER_ID = "01978b3c-7a00-7000-8000-000000000002";
@@ -113,4 +123,42 @@ export const EVENT: CallbackEventDetail = {
   createdAt: AT,
   finishedAt: null,
   deliveries: [],
+};
+
+export const ROUTE_INFO: RouteInfo = {
+  route: "UNLOCKER",
+  transport: "HTTP",
+  available: false,
+  reason: "quarantined until it is released",
+  health: "QUARANTINED",
+  quarantine: { reason: "OPERATOR", nativeCode: null, note: "the bill", by: ID, since: AT, until: null },
+  requestsPerSecond: 10,
+  concurrency: null,
+  inFlight: 2,
+  price: { unit: "PER_REQUEST", micros: 1_500, source: "https://supplier.example/pricing", asOf: "2026-05-25" },
+  spend: {
+    day: { settledMicros: 3_000, reservedMicros: 1_500, capMicros: 10_000 },
+    month: { settledMicros: 3_000, reservedMicros: 1_500, capMicros: null },
+  },
+};
+
+export const BUDGET: Budget = {
+  scope: "ROUTE",
+  name: "UNLOCKER",
+  period: "DAY",
+  startsOn: "2026-11-30",
+  capMicros: 10_000,
+  settledMicros: 3_000,
+  reservedMicros: 1_500,
+  overrunMicros: 0,
+};
+
+const SUMS = { attempts: 2, succeeded: 1, failed: 0, bodyBytes: 10, wireBytes: 12, costMicros: 3_000 };
+
+export const USAGE: Usage = {
+  from: "2026-11-29T17:00:00.000Z",
+  to: AT,
+  groupBy: "route",
+  items: [{ route: "UNLOCKER", ...SUMS }],
+  total: SUMS,
 };

@@ -51,6 +51,7 @@ export async function openGateway(options: { readonly viaProxy?: boolean } = {})
     SCRAPER_INTAKE_URL: services.urls.intake,
     SCRAPER_ARTIFACTS_URL: services.urls.artifacts,
     SCRAPER_CALLBACKS_URL: services.urls.callbacks,
+    SCRAPER_FETCHING_URL: services.urls.fetching,
   });
   if (!parsed.ok) {
     throw new Error(JSON.stringify(parsed.faults));

@@ -9,7 +9,7 @@ export type Handler = (
 
 /** The services behind the gateway, at their real ports and with their real schemas; a test says what they answer. */
 export type StandIns = AsyncDisposable & {
-  readonly urls: { intake: string; artifacts: string; callbacks: string };
+  readonly urls: { intake: string; artifacts: string; callbacks: string; fetching: string };
   /** Calls so far, oldest first. */
   readonly calls: { procedure: string; input: Record<string, unknown>; requestId: string }[];
   on(procedure: string, handler: Handler): void;
@@ -65,9 +65,16 @@ const routers = {
     listEvents: query("listEvents", contract.ListEventsCall, contract.ListEventsAnswer),
     getEvent: query("getEvent", contract.GetEventCall, contract.GetEventAnswer),
   }),
+  fetching: router({
+    getRouteInfos: query("getRouteInfos", contract.GetRouteInfosCall, contract.GetRouteInfosAnswer),
+    quarantineRoute: mutation("quarantineRoute", contract.QuarantineRouteCall, contract.RouteInfoAnswer),
+    releaseRoute: mutation("releaseRoute", contract.ReleaseRouteCall, contract.RouteInfoAnswer),
+    listBudgets: query("listBudgets", contract.ListBudgetsCall, contract.ListBudgetsAnswer),
+    getUsage: query("getUsage", contract.GetUsageCall, contract.GetUsageAnswer),
+  }),
 };
 
-/** Starts the three services. A procedure without a handler answers NOT_FOUND. */
+/** Starts the four services. A procedure without a handler answers NOT_FOUND. */
 export async function startStandIns(serviceToken: string): Promise<StandIns> {
   const handlers = new Map<string, Handler>();
   const calls: StandIns["calls"] = [];
@@ -92,12 +99,17 @@ export async function startStandIns(serviceToken: string): Promise<StandIns> {
     await server.start(new AbortController().signal);
     return server;
   };
-  const [intake, artifacts, callbacks] = await Promise.all([open("intake"), open("artifacts"), open("callbacks")]);
+  const [intake, artifacts, callbacks, fetching] = await Promise.all([
+    open("intake"),
+    open("artifacts"),
+    open("callbacks"),
+    open("fetching"),
+  ]);
   const stop = async () => {
-    await Promise.all([intake, artifacts, callbacks].map((server) => server.stop(performance.now())));
+    await Promise.all([intake, artifacts, callbacks, fetching].map((server) => server.stop(performance.now())));
   };
   return {
-    urls: { intake: intake.url, artifacts: artifacts.url, callbacks: callbacks.url },
+    urls: { intake: intake.url, artifacts: artifacts.url, callbacks: callbacks.url, fetching: fetching.url },
     calls,
     on(name, handler) {
       handlers.set(name, handler);

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { createRouteCatalogue } from "./route-catalogue.ts";
 
-const DIRECT = [{ route: "DIRECT" as const, available: true }];
+const DIRECT = [
+  { route: "DIRECT" as const, health: "HEALTHY" as const, priceMicros: 0, attemptMs: 60_000, narrows: [] },
+];
 
 test("routes are asked for once, and again after half a minute", async () => {
   let now = 0;
@@ -17,6 +19,27 @@ test("routes are asked for once, and again after half a minute", async () => {
   expect(await routes.list()).toEqual(DIRECT);
   expect(asked).toBe(1);
   now = 30_000;
+  await routes.list();
+  expect(asked).toBe(2);
+});
+
+test("a check knows of a quarantine within a second, and asks for all who submit", async () => {
+  let now = 0;
+  let asked = 0;
+  const routes = createRouteCatalogue({
+    monotonicMs: () => now,
+    ask: () => {
+      asked += 1;
+      return Promise.resolve(DIRECT);
+    },
+  });
+  await routes.list();
+  now = 999;
+  await routes.listNow();
+  expect(asked).toBe(1);
+  now = 1_000;
+  await routes.listNow();
+  now = 30_999;
   await routes.list();
   expect(asked).toBe(2);
 });

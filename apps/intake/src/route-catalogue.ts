@@ -1,14 +1,19 @@
 import type { RouteState } from "@keble-scraper/contract";
 
 /** What intake knows of the routes. */
-export type RouteCatalogue = { list(): Promise<readonly RouteState[]> };
+export type RouteCatalogue = {
+  /** As they were within the last half minute: what accepting a job needs changes with deployments only. */
+  list(): Promise<readonly RouteState[]>;
+  /** As they were within the last second, quarantines included. */
+  listNow(): Promise<readonly RouteState[]>;
+};
 
-/** Routes change with deployments: half a minute is soon enough. */
 const FRESH_MS = 30_000;
+const NOW_MS = 1_000;
 
 /**
- * The routes as fetching tells them, remembered for half a minute and, while fetching can't be asked, for as long as it
- * takes: a job may be accepted while the engine restarts. Throws only when they were never known.
+ * The routes as fetching tells them, remembered for a while and, while fetching can't be asked, for as long as it takes:
+ * a job may be accepted while the engine restarts. Throws only when they were never known.
  */
 export function createRouteCatalogue(options: {
   ask(): Promise<readonly RouteState[]>;
@@ -31,11 +36,11 @@ export function createRouteCatalogue(options: {
     }
   }
 
-  return {
-    async list() {
-      if (known !== null && options.monotonicMs() - askedAt < FRESH_MS) return known;
-      asking ??= ask();
-      return asking;
-    },
-  };
+  async function listWithin(freshMs: number): Promise<readonly RouteState[]> {
+    if (known !== null && options.monotonicMs() - askedAt < freshMs) return known;
+    asking ??= ask();
+    return asking;
+  }
+
+  return { list: () => listWithin(FRESH_MS), listNow: () => listWithin(NOW_MS) };
 }

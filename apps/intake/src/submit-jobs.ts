@@ -124,9 +124,11 @@ function toAcceptedJob(
     target: job.target as Job["target"],
     transport: job.transport as Job["transport"],
     routes: job.routes as Job["routes"],
+    ...(job.capture === null ? {} : { capture: job.capture as NonNullable<Job["capture"]> }),
     freshness: job.freshness as Job["freshness"],
     accept: job.accept as Job["accept"],
     robots: job.robots as Job["robots"],
+    ...(job.egress === null ? {} : { egress: job.egress }),
     limits: {
       attemptBudget: job.attemptBudget,
       attemptsUsed: 0,

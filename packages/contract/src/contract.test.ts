@@ -53,6 +53,12 @@ describe("lists", () => {
 });
 
 describe("a job", () => {
+  it("says what it captures and where it wishes to come out, when it was asked", () => {
+    const asked = { ...job, transport: "RENDER", routes: ["LOCAL_RENDER"], capture: "PDF", egress: { country: "us" } };
+    expect(contract.Job.parse(asked)).toEqual(asked);
+    expect(contract.Job.safeParse({ ...job, egress: { city: "paris" } }).success).toBe(false);
+  });
+
   it("has no callback, or one whose event comes with its end", () => {
     expect(contract.Job.parse(job)).toEqual(job);
     const waiting = { ...job, callback: { endpoint: "orders", eventId: null, state: "PENDING" } };

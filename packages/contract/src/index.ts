@@ -1,6 +1,7 @@
 export * from "./api-key.ts";
 export * from "./artifact.ts";
 export * from "./attempt.ts";
+export * from "./budget.ts";
 export * from "./callback-endpoint.ts";
 export * from "./callback-event.ts";
 export * from "./callback-sets.ts";
@@ -24,3 +25,4 @@ export * from "./route-info.ts";
 export * from "./submit-job-request.ts";
 export * from "./submit-job.ts";
 export * from "./time.ts";
+export * from "./usage.ts";

@@ -1,4 +1,4 @@
-import { Id, IdempotencyKey, localFailure, type Principal, type Result } from "@keble-scraper/contract";
+import { Id, IdempotencyKey, localFailure, type Principal, type Result, ROUTES } from "@keble-scraper/contract";
 import { type Access, findDenial } from "../access.ts";
 import { ApiFailure, invalidRequest } from "../api-failure.ts";
 import type { GatewayParts } from "../context.ts";
@@ -41,7 +41,7 @@ export function createRestHandler(route: RestRoute, parts: GatewayParts): (call:
     }
     const taken = takeHeaders(route, request.headers);
     const input = mergeInput([
-      readIds(params),
+      readNames(params),
       readQuery(new URL(request.url).searchParams),
       taken,
       await readFields(route, request),
@@ -59,10 +59,11 @@ export function createRestHandler(route: RestRoute, parts: GatewayParts): (call:
   };
 }
 
-/** An id that is none names nothing. */
-function readIds(params: Readonly<Record<string, string>>): Record<string, string> {
-  for (const id of Object.values(params)) {
-    if (!Id.safeParse(id).success) {
+/** An id that is none names nothing, nor does a route that nobody knows. */
+function readNames(params: Readonly<Record<string, string>>): Record<string, string> {
+  for (const [name, text] of Object.entries(params)) {
+    const isOne = name === "route" ? ROUTES.some((route) => route === text) : Id.safeParse(text).success;
+    if (!isOne) {
       throw new ApiFailure(localFailure("NOT_FOUND"));
     }
   }
@@ -91,7 +92,7 @@ async function readFields(route: RestRoute, request: Request): Promise<Record<st
     return {};
   }
   const bytes = await readJsonBody(request, route.bodyBytesMax ?? BODY_BYTES_MAX);
-  if (bytes === null && route.body === undefined) {
+  if (bytes === null && (route.body === undefined || route.bodyIs === "OPTIONAL")) {
     return {};
   }
   const body = bytes === null ? undefined : parseJson(bytes);
@@ -109,7 +110,7 @@ async function readFields(route: RestRoute, request: Request): Promise<Record<st
 }
 
 /** Names that procedures take beside a body's fields. */
-const FOREIGN_NAMES = ["id", "idempotencyKey", "waitSeconds"];
+const FOREIGN_NAMES = ["id", "route", "idempotencyKey", "waitSeconds"];
 
 function mergeInput(parts: readonly Readonly<Record<string, unknown>>[]): Record<string, unknown> {
   return Object.assign({}, ...parts) as Record<string, unknown>;

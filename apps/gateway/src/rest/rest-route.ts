@@ -15,13 +15,15 @@ export type RestAnswer = {
 /** A REST route: how an operation looks over HTTP. What it does is its procedure's. */
 export type RestRoute = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** Parameters are ids, written as `{id}`. */
+  /** Parameters are ids, written as `{id}`, and ways out, `{route}`. */
   readonly path: string;
   readonly procedure: ProcedureName;
   readonly summary: string;
   readonly query?: z.ZodObject;
   /** Absent: no body is needed, and only an empty object is taken. */
   readonly body?: z.ZodType;
+  /** Set where no body means an empty one. */
+  readonly bodyIs?: "OPTIONAL";
   /** Absent: 256 KiB. */
   readonly bodyBytesMax?: number;
   /** Request headers that become fields of the procedure's input. */
