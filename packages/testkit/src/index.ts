@@ -31,3 +31,4 @@ export {
   startCloudflareApi,
 } from "./providers/start-cloudflare-api.ts";
 export { startUnlockerApi, type UnlockerAnswer, type UnlockerApiServer } from "./providers/start-unlocker-api.ts";
+export { requireChromium } from "./chromium/require-chromium.ts";
