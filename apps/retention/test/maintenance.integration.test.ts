@@ -99,8 +99,8 @@ async function run(container: Container): Promise<Container> {
 const startWorker = (env: Record<string, string> = {}, own: TestSignals = signals) =>
   run(createMaintenanceWorker(settings(env), { signals: own }));
 
-async function submit(overrides: Partial<NewJob> = {}): Promise<string> {
-  const job: NewJob = {
+function newJob(overrides: Partial<NewJob> = {}): NewJob {
+  return {
     id: newId(),
     idempotencyKey: null,
     requestSha256: "00".repeat(32),
@@ -122,6 +122,10 @@ async function submit(overrides: Partial<NewJob> = {}): Promise<string> {
     callbackEndpoint: null,
     ...overrides,
   };
+}
+
+async function submit(overrides: Partial<NewJob> = {}): Promise<string> {
+  const job = newJob(overrides);
   const [verdict] = await submitJobs(database.commands, { callerId: "acme", jobs: [job], queuedMax: null });
   if (verdict?.kind !== "ACCEPTED") {
     throw new Error("not accepted");
@@ -278,6 +282,72 @@ describe("maintenance, by itself", () => {
     await startWorker({ SCRAPER_MAINTENANCE_INTERVAL_SECONDS: "600", SCRAPER_PUBLISH_CONCURRENCY: "3" });
     await signals.reachedTimes("maintenance.ran", 1);
     expect(await redisClient.llen(keyOf("fetch:waiting"))).toBe(25);
+  });
+});
+
+/** Why a job waits, and whether it is due. */
+async function waitOf(id: string): Promise<{ deferredBy: string | null; isDue: boolean }> {
+  const [row] = await database.commands<{ deferredBy: string | null; isDue: boolean }[]>`
+    select deferred_by as "deferredBy", due_at <= clock_timestamp() as "isDue" from jobs where id = ${id}`;
+  if (row === undefined) throw new Error("no such job");
+  return { ...row };
+}
+
+/** The ids that wait at a bell; null where a ring named none. */
+async function rungFor(bell: "fetch" | "render"): Promise<(string | null)[]> {
+  const entries = await redisClient.hvals(keyOf(`${bell}:jobs`));
+  return entries.map((entry) => (JSON.parse(entry) as { data: { jobId?: string } }).data.jobId ?? null);
+}
+
+async function quarantine(route: "DIRECT" | "LOCAL_RENDER", minutes: number): Promise<void> {
+  await database.commands`
+    insert into route_quarantines (route, reason, actor, quarantined_at, lifts_at)
+    values (${route}, 'PROVIDER_AUTH', 'system:test', now() - interval '1 day', now() + make_interval(mins => ${minutes}))
+    on conflict (route) do update set lifts_at = excluded.lifts_at`;
+}
+
+describe("maintenance of what is held and closed", () => {
+  test("W2 jobs of a held host are moved out of the claims' way, and not rung for; others are", async () => {
+    const held = await submit({ hostKey: "held.example" });
+    const free = await submit({ hostKey: "free.example" });
+    await database.commands`insert into host_holds values ('held.example', now() + interval '1 minute')`;
+    await startWorker({ SCRAPER_MAINTENANCE_INTERVAL_SECONDS: "600" });
+    await signals.reachedTimes("maintenance.ran", 1);
+    expect(await waitOf(held)).toEqual({ deferredBy: "host:held.example", isDue: false });
+    expect(await waitOf(free)).toEqual({ deferredBy: null, isDue: true });
+    expect(await rungFor("fetch")).toEqual([free]);
+  });
+
+  test("W4 jobs without an open route wait, and are due again once a quarantine has passed", async () => {
+    const id = await submit({ routes: ["DIRECT"] });
+    await quarantine("DIRECT", 10);
+    await startWorker();
+    await expect.poll(() => waitOf(id), { timeout: 10_000 }).toEqual({ deferredBy: "route:DIRECT", isDue: false });
+    await quarantine("DIRECT", -1);
+    await expect.poll(() => waitOf(id), { timeout: 10_000 }).toEqual({ deferredBy: null, isDue: true });
+    await expect.poll(() => rungFor("fetch"), { timeout: 10_000 }).toContain(id);
+  });
+
+  // The announced jobs are those that are due longest, up to a bound: jobs that are due just now may not be among them.
+  test("W4 render workers hear of resumed jobs although a thousand others are due", async () => {
+    const others = Array.from({ length: 1_000 }, () => newJob());
+    await submitJobs(database.commands, { callerId: "acme", jobs: others, queuedMax: null });
+    const id = await submit({ transport: "RENDER", routes: ["LOCAL_RENDER"], capture: "DOM" });
+    await database.commands`
+      update jobs set deferred_by = 'route:LOCAL_RENDER', due_at = now() + interval '1 hour' where id = ${id}`;
+    await startWorker({ SCRAPER_MAINTENANCE_INTERVAL_SECONDS: "600" });
+    await signals.reachedTimes("maintenance.ran", 1);
+    expect(await waitOf(id)).toEqual({ deferredBy: null, isDue: true });
+    await expect.poll(() => rungFor("render"), { timeout: 10_000 }).toEqual([null]);
+  });
+
+  test("W2 holds and quarantines that have passed go", async () => {
+    await database.commands`insert into host_holds values ('a.example', now() - interval '2 minutes')`;
+    await quarantine("DIRECT", -2);
+    await startWorker();
+    const rows = () => database.commands`
+      select host_key from host_holds union all select route from route_quarantines`;
+    await expect.poll(async () => (await rows()).length, { timeout: 10_000 }).toBe(0);
   });
 });
 

@@ -135,7 +135,7 @@ describe("proxy-health", () => {
     await quarantine("CLOUDFLARE_RENDER", "PROVIDER_PAYMENT");
     answers = { CLOUDFLARE_RENDER: () => HEALTHY };
     await startWorker();
-    await expect.poll(standing).toEqual([]);
+    await expect.poll(standing, { timeout: 10_000 }).toEqual([]);
     expect((await audit()).at(-1)).toEqual({
       action: "route.released",
       actor: "system:proxy-health",
@@ -229,7 +229,7 @@ describe("proxy-health", () => {
     await quarantine("UNLOCKER", "PROVIDER_AUTH");
     answers = { DATACENTER: () => new Promise<ProbeResult>(() => {}), UNLOCKER: () => HEALTHY };
     await startWorker();
-    await expect.poll(standing).toEqual(["DATACENTER"]);
+    await expect.poll(standing, { timeout: 10_000 }).toEqual(["DATACENTER"]);
   });
 
   test("W4 two workers ask a supplier once an interval", async () => {

@@ -1,6 +1,6 @@
 import { type Database, findNextDeadlineMs, listDueJobs } from "@keble-scraper/db";
 import { closeStrandedDeliveries, recoverDeliveries } from "@keble-scraper/db/commands/callbacks";
-import { expireJobs, recoverLeases } from "@keble-scraper/db/commands/fetching";
+import { deferJobs, expireJobs, recoverLeases, sweepPassedHolds } from "@keble-scraper/db/commands/fetching";
 import {
   type Bell,
   type Clock,
@@ -50,6 +50,25 @@ export function createMaintenance(parts: MaintenanceParts): { readonly ticks: Re
     return ended.length;
   }
 
+  /** Holds and quarantines that have passed go, and their jobs are due. Which transports they are of is not known: both are rung. */
+  async function resumeJobs(signal: AbortSignal): Promise<number> {
+    let resumed = 0;
+    await sweep(
+      BATCH_ROWS,
+      async (limit) => {
+        const swept = await sweepPassedHolds(sql, { limit });
+        resumed += swept.resumed;
+        return Math.max(swept.holds, swept.clocks, swept.quarantines, swept.resumed);
+      },
+      signal,
+    );
+    if (resumed > 0) {
+      parts.bell.ring("fetch", { transport: "HTTP" });
+      parts.bell.ring("render", { transport: "RENDER" });
+    }
+    return resumed;
+  }
+
   const steps: readonly Step[] = [
     {
       name: "leasesRecovered",
@@ -84,6 +103,9 @@ export function createMaintenance(parts: MaintenanceParts): { readonly ticks: Re
       name: "deliveriesClosed",
       run: (signal) => sweep(BATCH_ROWS, (limit) => closeStrandedDeliveries(sql, limit), signal),
     },
+    // Before due jobs are announced: what can't be taken is not rung for, and what can be taken again is.
+    { name: "jobsDeferred", run: (signal) => sweep(BATCH_ROWS, (limit) => deferJobs(sql, { limit }), signal) },
+    { name: "jobsResumed", run: (signal) => resumeJobs(signal) },
     {
       name: "jobsAnnounced",
       run: (signal) =>
