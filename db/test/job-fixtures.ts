@@ -1,6 +1,14 @@
 import { createTestDatabase } from "@keble-scraper/testkit";
+import postgres from "postgres";
 import { v7 as uuidv7 } from "uuid";
-import { claimJobs, type AttemptReport, type JobLease } from "../src/commands/fetching/index.ts";
+import {
+  claimJobs,
+  type AttemptReport,
+  type CostCaps,
+  type CostVerdict,
+  type JobLease,
+  reserveCost,
+} from "../src/commands/fetching/index.ts";
 import { type NewJob, submitJobs } from "../src/commands/intake/index.ts";
 import { type Database, createDatabase } from "../src/database.ts";
 import { migrate } from "../src/migrate.ts";
@@ -153,4 +161,35 @@ export function failedRetryably(lease: JobLease, overrides: Partial<AttemptRepor
     next: "RETRY",
     ...overrides,
   };
+}
+
+/** No cap but the job's own. */
+export const NO_CAPS: CostCaps = { routeDay: null, routeMonth: null, callerDay: null, callerMonth: null };
+
+/** A job that may spend a dollar by DATACENTER. */
+export const PAID = { routes: ["DATACENTER"], costCapMicros: 1_000_000 };
+
+/** Reserves for the route of a lease. */
+export function reserve(
+  database: Database,
+  lease: Pick<JobLease, "id" | "token" | "route">,
+  micros: number,
+  caps: Partial<CostCaps> = {},
+): Promise<CostVerdict> {
+  const { id, token, route } = lease;
+  return reserveCost(database.commands, { id, token, route, micros, caps: { ...NO_CAPS, ...caps } });
+}
+
+/** Moves a job's deadline `ms` into the past, as only the owner can: nothing the product does changes a deadline. */
+export async function passDeadline(database: { readonly migrationUrl: string }, id: string, ms: number): Promise<void> {
+  const owner = postgres(database.migrationUrl, { max: 1, onnotice: () => undefined });
+  try {
+    await owner.begin(async (tx) => {
+      await tx`alter table jobs disable trigger jobs_hold_terms`;
+      await tx`update jobs set deadline_at = clock_timestamp() - make_interval(secs => ${ms / 1_000}) where id = ${id}`;
+      await tx`alter table jobs enable trigger jobs_hold_terms`;
+    });
+  } finally {
+    await owner.end({ timeout: 1 });
+  }
 }
