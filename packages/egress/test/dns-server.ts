@@ -1,9 +1,9 @@
 import { createSocket } from "node:dgram";
 import { createServer, type Socket } from "node:net";
 
-/** What the server does with one question. `answers` may be empty (NODATA). */
+/** What the server does with one question. `answers` may be empty (NODATA). `ttl`: seconds; absent: 0. */
 export type DnsBehaviour =
-  | { readonly answers: readonly string[]; readonly cname?: string }
+  | { readonly answers: readonly string[]; readonly cname?: string; readonly ttl?: number; readonly cnameTtl?: number }
   | "NXDOMAIN"
   | "SERVFAIL"
   | "REFUSED"
@@ -91,25 +91,27 @@ function writeReply(query: Buffer, end: number, behaviour: Exclude<DnsBehaviour,
   return Buffer.concat([head, ...records]);
 }
 
-function writeRecords({ answers, cname }: { answers: readonly string[]; cname?: string }): Buffer[] {
+function writeRecords(behaviour: Exclude<DnsBehaviour, string>): Buffer[] {
+  const { answers, cname, ttl = 0, cnameTtl = ttl } = behaviour;
   const question = Buffer.from([0xc0, 0x0c]); // a pointer to the name that was asked for
-  if (cname === undefined) return answers.map((answer) => writeRecord(question, answer));
+  if (cname === undefined) return answers.map((answer) => writeRecord(question, answer, ttl));
   const alias = writeName(cname);
-  return [record(question, 5, alias), ...answers.map((answer) => writeRecord(alias, answer))];
+  return [record(question, 5, alias, cnameTtl), ...answers.map((answer) => writeRecord(alias, answer, ttl))];
 }
 
-function writeRecord(name: Buffer, answer: string): Buffer {
-  if (!answer.includes(":")) return record(name, 1, Buffer.from(answer.split(".").map(Number)));
+function writeRecord(name: Buffer, answer: string, ttl: number): Buffer {
+  if (!answer.includes(":")) return record(name, 1, Buffer.from(answer.split(".").map(Number)), ttl);
   const groups = new URL(`http://[${answer}]/`).hostname.slice(1, -1).split("::");
   const [left = [], right = []] = groups.map((half) => (half === "" ? [] : half.split(":")));
   const hextets = [...left, ...Array.from<string>({ length: 8 - left.length - right.length }).fill("0"), ...right];
-  return record(name, 28, Buffer.from(hextets.map((hextet) => hextet.padStart(4, "0")).join(""), "hex"));
+  return record(name, 28, Buffer.from(hextets.map((hextet) => hextet.padStart(4, "0")).join(""), "hex"), ttl);
 }
 
-function record(name: Buffer, type: number, data: Buffer): Buffer {
+function record(name: Buffer, type: number, data: Buffer, ttl: number): Buffer {
   const head = Buffer.alloc(10);
   head.writeUInt16BE(type, 0);
-  head.writeUInt16BE(1, 2); // class IN; TTL 0
+  head.writeUInt16BE(1, 2); // class IN
+  head.writeUInt32BE(ttl, 4);
   head.writeUInt16BE(data.length, 8);
   return Buffer.concat([name, head, data]);
 }

@@ -1,8 +1,17 @@
 import { type AddressInfo, createServer } from "node:net";
 import { page, redirect, startOrigin } from "@keble-scraper/testkit";
 import { describe, expect, it } from "vitest";
-import type { ResolveOutcome, Resolver } from "../src/index.ts";
-import { createRig, createStubResolver, PUBLIC_ADDRESS } from "./rig.ts";
+import {
+  ADMIT_ALL,
+  allowedTargetsOf,
+  createDirectTransport,
+  createResolver,
+  type ResolveOutcome,
+  type Resolver,
+  vetUrl,
+} from "../src/index.ts";
+import { openDnsServer } from "./dns-server.ts";
+import { createRig, createStubResolver, PUBLIC_ADDRESS, toRequest } from "./rig.ts";
 
 const URL_A = "http://origin.example.com/a";
 const FORBIDDEN = {
@@ -92,6 +101,36 @@ describe("names", () => {
     expect(outcome).toMatchObject({ ok: false, sent: true, failure: { kind: "UPSTREAM", code: "REDIRECT_FORBIDDEN" } });
     expect(resolver.asked.length).toBe(2);
     expect(origin.requests.length).toBe(1);
+  });
+
+  // An answer that is remembered was right where it was first used: there its private address was listed.
+  it("W6 D9 an answer that is remembered is vetted again, by the rules of the URL it is used for", async () => {
+    await using origin = await startOrigin({ paths: { "/a": redirect("http://origin.example.com/b") } });
+    await using dns = await openDnsServer({
+      "A origin.example.com": { answers: ["127.0.0.1"], ttl: 60 },
+      "AAAA origin.example.com": { answers: [] },
+    });
+    const allowedTargets = allowedTargetsOf([{ host: "origin.example.com", port: origin.port }]);
+    const dialled: number[] = [];
+    const transport = createDirectTransport({
+      resolver: createResolver({ servers: [dns.server] }),
+      policy: { allowedTargets },
+      overrides: {
+        dial(address, port) {
+          dialled.push(port);
+          return { host: address, port };
+        },
+      },
+    });
+    const vetted = vetUrl(`http://origin.example.com:${origin.port}/a`, { allowedTargets });
+    if (!vetted.ok) throw new Error(vetted.reason);
+    const request = { ...toRequest(URL_A), url: vetted.url };
+    const control = { signal: new AbortController().signal, admit: ADMIT_ALL };
+    const outcome = await transport.fetch(request, { write() {} }, control);
+    expect(outcome).toMatchObject({ ok: false, sent: true, failure: { code: "REDIRECT_FORBIDDEN" } });
+    expect(dns.questions.length).toBe(2);
+    expect(dialled).toEqual([origin.port]);
+    await transport.close(performance.now());
   });
 
   it("D10 the next vetted address is dialled when the first refuses, without another question", async () => {

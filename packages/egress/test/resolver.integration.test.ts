@@ -15,7 +15,7 @@ async function countSocketsTo(server: string): Promise<number> {
   return rows.filter((columns) => columns[2] === peer).length;
 }
 
-test("D1 one A and one AAAA question per resolve, and nothing is remembered", async () => {
+test("D1 one A and one AAAA question per resolve, and without a TTL nothing is remembered", async () => {
   await using dns = await openDnsServer({
     "A rebind.example.com": (earlier) => ({ answers: [earlier === 0 ? PUBLIC : "127.0.0.1"] }),
     "AAAA rebind.example.com": { answers: [] },
@@ -26,6 +26,40 @@ test("D1 one A and one AAAA question per resolve, and nothing is remembered", as
   const second = await resolver.resolve("rebind.example.com", { signal: never });
   expect(second).toEqual({ ok: true, addresses: ["127.0.0.1"] });
   expect(dns.questions).toHaveLength(4);
+});
+
+test("W6 an answer is remembered for its TTL, the smallest of its chain, and questions are shared", async () => {
+  await using dns = await openDnsServer({
+    "A kept.example.com": { answers: [PUBLIC], ttl: 300 },
+    "AAAA kept.example.com": { answers: [PUBLIC_6], ttl: 30 },
+    "A alias.example.com": { answers: [PUBLIC], cname: "edge.example.net", ttl: 300, cnameTtl: 7 },
+    "AAAA alias.example.com": { answers: [] },
+  });
+  const resolver = createResolver({ servers: [dns.server] });
+  const outcomes = await Promise.all(
+    Array.from({ length: 10 }, () => resolver.resolve("kept.example.com", { signal: never })),
+  );
+  for (const outcome of outcomes) {
+    expect(outcome).toEqual({ ok: true, addresses: [PUBLIC, PUBLIC_6], ttlMs: 30_000 });
+  }
+  await resolver.resolve("kept.example.com", { signal: never });
+  expect(dns.questions).toHaveLength(2);
+  expect(await resolver.resolve("alias.example.com", { signal: never })).toMatchObject({ ok: true, ttlMs: 7_000 });
+});
+
+test("W6 an answer of one second is asked for again after it", async () => {
+  await using dns = await openDnsServer({
+    "A brief.example.com": (earlier) => ({ answers: [earlier === 0 ? PUBLIC : "127.0.0.1"], ttl: 1 }),
+    "AAAA brief.example.com": { answers: [] },
+  });
+  const resolver = createResolver({ servers: [dns.server] });
+  const addresses = async () => {
+    const outcome = await resolver.resolve("brief.example.com", { signal: never });
+    return outcome.ok ? outcome.addresses : [];
+  };
+  expect(await addresses()).toEqual([PUBLIC]);
+  expect(await addresses()).toEqual([PUBLIC]);
+  await expect.poll(addresses, { interval: 100, timeout: 3_000 }).toEqual(["127.0.0.1"]);
 });
 
 test.each([
