@@ -28,8 +28,9 @@ export type Clocks = {
 };
 
 /**
- * A clock is the earliest time of the next request. It is kept a while after it has passed, so that one that is missing
- * while the caller has seen it ahead was lost: it goes on behind what the caller has seen.
+ * A clock is the earliest time of the next request. It is kept a while after it has passed, so one that is missing while
+ * the caller has seen it ahead was lost, and so was one that is far behind (250 ms: more than an answer is late); it goes
+ * on behind what the caller has seen.
  */
 const TAKE = redisScript(`
 local t = redis.call("TIME")
@@ -42,14 +43,8 @@ end
 local stored = tonumber(redis.call("GET", KEYS[1]) or "")
 local at = now
 if stored and stored > now then at = stored end
-local isLost = false
-if seen > 0 then
-  if not stored then
-    at, isLost = now + seen + slack, true
-  elseif now + seen > at + 250000 then
-    at, isLost = now + seen, true
-  end
-end
+local isLost = seen > 0 and (not stored or now + seen > at + 250000)
+if isLost then at = now + seen + slack end
 local isBooked = at <= now + patience
 if isBooked or isLost then
   local next = at
@@ -61,7 +56,7 @@ return { now, at, isBooked and 1 or 0 }
 
 type Home = "REDIS" | "POSTGRES";
 
-/** The least slack of a clock that was lost, in milliseconds: what other processes may have booked unseen. */
+/** What other processes may have booked unseen by a clock that hardly anybody waits for. */
 const SLACK_MS_MIN = 250;
 /** Clocks remembered per process. */
 const SEEN_MAX = 10_000;
@@ -92,6 +87,12 @@ export function createClocks(parts: {
     return Math.max(0, (seen.get(key)?.untilMs ?? 0) - parts.clock.monotonicMs());
   }
 
+  /** Where there was a queue, others may have booked as far ahead as anybody may, which is `voidMs`. */
+  function slackMsOf(aheadMs: number, intervalMs: number): number {
+    const leastMs = Math.max(intervalMs, SLACK_MS_MIN);
+    return aheadMs <= leastMs ? leastMs : Math.max(leastMs, parts.voidMs - aheadMs);
+  }
+
   /** A clock that Postgres answered for last is not lost there. */
   async function takeInSql(step: ClockStep): Promise<Turn> {
     const isKnown = seen.get(step.key)?.home === "POSTGRES";
@@ -116,12 +117,9 @@ export function createClocks(parts: {
     seenAheadMs,
     async take(asked) {
       const sentAtMs = parts.clock.monotonicMs();
-      const step: ClockStep = {
-        ...asked,
-        voidMs: parts.voidMs,
-        seenAheadMs: seenAheadMs(asked.key),
-        slackMs: Math.max(asked.intervalMs, SLACK_MS_MIN),
-      };
+      const aheadMs = seenAheadMs(asked.key);
+      const slackMs = slackMsOf(aheadMs, asked.intervalMs);
+      const step: ClockStep = { ...asked, voidMs: parts.voidMs, seenAheadMs: aheadMs, slackMs };
       const inRedis = await takeInRedis(step);
       const turn = inRedis ?? (await takeInSql(step));
       // A booking that was made before says nothing about where the clock stands.
