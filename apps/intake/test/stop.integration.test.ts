@@ -17,13 +17,15 @@ import type { IntakeRouter } from "../src/router.ts";
 const SERVICE_TOKEN = "a-service-token-of-the-tests";
 const PRINCIPAL: Principal = { keyId: crypto.randomUUID(), kind: "SERVICE", callerId: "acme", scopes: [] };
 
+const DIRECT = { route: "DIRECT", health: "HEALTHY", priceMicros: 0, attemptMs: 60_000, narrows: [] };
+
 /** The service that intake asks for the routes there are. */
 async function startFetching() {
   const { router, procedure } = createProcedures();
   const server = createInternalServer({
     name: "fetching",
     port: 0,
-    router: router({ listRoutes: procedure.query(() => [{ route: "DIRECT", available: true }]) }),
+    router: router({ listRoutes: procedure.query(() => [DIRECT]) }),
     context: {},
     serviceToken: SERVICE_TOKEN,
     checks: [],
