@@ -37,6 +37,14 @@ export const PROCESSES = {
     help: "Run a worker that fetches",
     create: async (settings) => (await import("@keble-scraper/fetching/app")).createFetchWorker(settings),
   },
+  "worker-render": {
+    help: "Run a worker that renders pages, by a Chromium of its own or a supplier's",
+    create: async (settings) => (await import("@keble-scraper/fetching/render")).createRenderWorker(settings),
+  },
+  "worker-proxy-health": {
+    help: "Run the worker that asks suppliers of quarantined routes whether they serve again",
+    create: async (settings) => (await import("@keble-scraper/fetching/app")).createProxyHealthWorker(settings),
+  },
   "worker-callbacks": {
     help: "Run a worker that delivers callbacks",
     create: async (settings) => (await import("@keble-scraper/callbacks/app")).createCallbacksWorker(settings),

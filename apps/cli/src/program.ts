@@ -8,7 +8,13 @@ import { isProcessKind, PROCESSES, type ProcessKind } from "./process-table.ts";
 import { PROCESS_MODES, type ProcessMode } from "./stack/stack-plan.ts";
 
 const FETCH_WORKERS_MAX = 32;
-const WORKERS = { fetch: "worker-fetch", callbacks: "worker-callbacks", maintenance: "worker-maintenance" } as const;
+const WORKERS = {
+  fetch: "worker-fetch",
+  render: "worker-render",
+  "proxy-health": "worker-proxy-health",
+  callbacks: "worker-callbacks",
+  maintenance: "worker-maintenance",
+} as const;
 
 /** The command line of `keble-scraper`. Parsing it runs the command; a refused one throws CommanderError. */
 export function createProgram(context: CliContext): Command {

@@ -34,6 +34,7 @@ const NAMES = [
   "worker-callbacks",
   "worker-fetch-1",
   "worker-maintenance",
+  "worker-proxy-health",
 ];
 const run = promisify(execFile);
 

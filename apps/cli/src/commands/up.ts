@@ -66,7 +66,13 @@ async function start(
   const { environment } = wanted;
   const env = toStackEnvironment({ env: given, environment, state, secrets, database, redisUrl, ports, site });
   const { mode, fetchWorkers } = options;
-  const plan = planStack({ mode, fetchWorkers, fetchSlots: wanted.fetching.slots, ports: ports.services });
+  const plan = planStack({
+    mode,
+    fetchWorkers,
+    fetchSlots: wanted.fetching.slots,
+    renderWorkers: hasRenderRoute(wanted.routes) ? 1 : 0,
+    ports: ports.services,
+  });
   await stack.step(`Services and workers (${plan.length} processes)`, () => stack.startProcesses(plan, env));
 
   const gatewayUrl = `http://127.0.0.1:${ports.gateway}`;
@@ -90,6 +96,10 @@ async function start(
     ].join("\n"),
   );
   context.ready();
+}
+
+function hasRenderRoute(routes: Settings["routes"]): boolean {
+  return routes.LOCAL_RENDER.browser !== null || routes.CLOUDFLARE_RENDER.api !== null;
 }
 
 /** Parses all settings before anything is started; the servers that `up` starts itself are stood in for. */

@@ -19,23 +19,35 @@ export type PlannedProcess = {
   readonly stage: StopStage;
 };
 
+const MAINTENANCE = ["worker-maintenance", "worker-proxy-health", "beat"] as const;
+
 /** The ports of the internal services. */
 export type ServicePorts = Readonly<Record<ServiceName, number>>;
 
-/** Every process of a local stack. Pure. `fetchWorkers` is at least 1, `fetchSlots` what each of them runs at once. */
+/** Every process of a local stack. Pure. */
 export function planStack(options: {
   readonly mode: ProcessMode;
+  /** At least 1. */
   readonly fetchWorkers: number;
+  /** What each of them runs at once. */
   readonly fetchSlots: number;
+  /** 0 where no route renders: a render worker could claim nothing. */
+  readonly renderWorkers: 0 | 1;
   readonly ports: ServicePorts;
 }): readonly PlannedProcess[] {
+  const { ports, renderWorkers } = options;
   const fetchNames = Array.from({ length: options.fetchWorkers }, (_, i) => `worker-fetch-${i + 1}`);
+  const renderNames = renderWorkers === 0 ? [] : ["worker-render"];
   return options.mode === "full"
-    ? planFull(options.ports, fetchNames)
-    : planCompact(options.ports, fetchNames, options.fetchSlots);
+    ? planFull(ports, fetchNames, renderNames)
+    : planCompact(ports, fetchNames, renderNames, options.fetchSlots);
 }
 
-function planFull(ports: ServicePorts, fetchNames: readonly string[]): readonly PlannedProcess[] {
+function planFull(
+  ports: ServicePorts,
+  fetchNames: readonly string[],
+  renderNames: readonly string[],
+): readonly PlannedProcess[] {
   const services = Object.entries(ports).map(([name, port]): PlannedProcess => ({
     name,
     logicalNames: [name],
@@ -54,6 +66,8 @@ function planFull(ports: ServicePorts, fetchNames: readonly string[]): readonly 
     ...services,
     { name: "gateway", logicalNames: ["gateway"], args: ["gateway"], env: {}, stage: "GATEWAY" },
     ...fetchNames.map((name) => worker(name, "worker", "fetch")),
+    ...renderNames.map((name) => worker(name, "worker", "render")),
+    worker("worker-proxy-health", "worker", "proxy-health"),
     worker("worker-callbacks", "worker", "callbacks"),
     worker("worker-maintenance", "worker", "maintenance"),
     worker("beat", "beat"),
@@ -63,11 +77,13 @@ function planFull(ports: ServicePorts, fetchNames: readonly string[]): readonly 
 /**
  * The fetch workers of one process are one worker, as wide as all of them up to what a worker may be: how many suspect
  * jobs may run at once, and which connections may be shared, are rules of a process, and two workers in it know nothing
- * of each other.
+ * of each other. A render worker has a process of its own: its browsers may take a machine's memory, and nothing else
+ * should go with it. What only looks at rows now and then shares one.
  */
 function planCompact(
   ports: ServicePorts,
   fetchNames: readonly string[],
+  renderNames: readonly string[],
   fetchSlots: number,
 ): readonly PlannedProcess[] {
   const services = [...Object.keys(ports), "gateway"];
@@ -82,7 +98,8 @@ function planCompact(
   return [
     together("services", services, services),
     { ...together("workers-fetch", fetchNames, ["worker-fetch"]), env: { SCRAPER_FETCH_SLOTS: String(slots) } },
+    ...renderNames.map((name) => together(name, [name], ["worker-render"])),
     together("worker-callbacks", ["worker-callbacks"], ["worker-callbacks"]),
-    together("maintenance", ["worker-maintenance", "beat"], ["worker-maintenance", "beat"]),
+    together("maintenance", MAINTENANCE, MAINTENANCE),
   ];
 }
