@@ -1,11 +1,20 @@
 import { choice, count, number, text } from "./setting.ts";
 import { parsePath, parseProxyUrl, tokenParser, urlParser } from "./setting-parsers.ts";
 
-const ENGINE = ["fetching", "worker-fetch", "worker-render", "worker-proxy-health"] as const;
+/** Who reads what a route needs, by the worker that serves it; the fetching service tells the others. */
+const READERS = {
+  DIRECT: ["fetching", "worker-fetch"],
+  DATACENTER: ["fetching", "worker-fetch"],
+  RESIDENTIAL: ["fetching", "worker-fetch"],
+  UNLOCKER: ["fetching", "worker-fetch"],
+  CLOUDFLARE_RENDER: ["fetching", "worker-render"],
+  LOCAL_RENDER: ["fetching", "worker-render"],
+} as const;
+type RouteName = keyof typeof READERS;
 const PRICE_MICROS_MAX = 1_000_000_000_000;
 const HTTPS_URL = urlParser(["https", "http"], { bare: true });
 
-function perSecond(route: string) {
+function perSecond(route: RouteName) {
   return number({
     default: "none",
     absentHelp: "no limit",
@@ -13,22 +22,22 @@ function perSecond(route: string) {
     max: 10_000,
     unit: "requests a second",
     help: `The most requests that leave by ${route} in any second, over all workers.`,
-    readBy: ENGINE,
+    readBy: READERS[route],
   });
 }
 
-function concurrency(route: string) {
+function concurrency(route: RouteName) {
   return count({
     default: "none",
     absentHelp: "no limit",
     max: 100_000,
     unit: "requests",
     help: `The most requests that are under way by ${route} at once, over all workers.`,
-    readBy: ENGINE,
+    readBy: READERS[route],
   });
 }
 
-function price(route: string, unit: string) {
+function price(route: RouteName, unit: string) {
   return number({
     default: "none",
     absentHelp: "the list price that `GET /v1/routes` shows with its source and date",
@@ -37,11 +46,15 @@ function price(route: string, unit: string) {
     whole: true,
     unit: `micro-USD per ${unit}`,
     help: `What ${route} costs, undiscounted: reservations are made at this price.`,
-    readBy: ENGINE,
+    readBy: READERS[route],
   });
 }
 
-function cap(what: string, period: "day" | "month") {
+function cap(
+  what: string,
+  period: "day" | "month",
+  readBy: readonly ("fetching" | "worker-fetch" | "worker-render")[],
+) {
   return number({
     default: "none",
     absentHelp: "no cap",
@@ -50,7 +63,7 @@ function cap(what: string, period: "day" | "month") {
     whole: true,
     unit: "micro-USD",
     help: `The most that ${what} may cost in one ${period} (UTC).`,
-    readBy: ENGINE,
+    readBy,
   });
 }
 
@@ -63,7 +76,7 @@ function proxyUrl(route: string) {
     secret: true,
     parse: parseProxyUrl,
     help: `The CONNECT proxy that ${route} leaves by. It is dialled as written, and nothing else private is.`,
-    readBy: ENGINE,
+    readBy: ["fetching", "worker-fetch", "worker-proxy-health"],
   });
 }
 
@@ -72,7 +85,7 @@ function proxyProvider(route: string) {
     values: ["PLAIN", "BRIGHT_DATA"],
     default: "PLAIN",
     help: `Whose rules ${route}'s proxy follows: how countries and sticky sessions are written into the user name, and what its error codes mean.`,
-    readBy: ENGINE,
+    readBy: ["fetching", "worker-fetch", "worker-proxy-health"],
   });
 }
 
@@ -81,7 +94,7 @@ function proxyTarget(route: string) {
     values: ["ADDRESS", "NAME"],
     default: "ADDRESS",
     help: `What ${route}'s proxy is asked to connect to. ADDRESS: the address we vetted. NAME: for proxies that refuse addresses; the name was vetted, the proxy resolves it again, and an answer that names another address than a public one is refused.`,
-    readBy: ENGINE,
+    readBy: ["worker-fetch"],
   });
 }
 
@@ -93,7 +106,7 @@ function proxyCa(route: string) {
     absentHelp: "the system's authorities",
     parse: parsePath,
     help: `Authorities that ${route} trusts beside the system's, for a provider that ends TLS itself.`,
-    readBy: ENGINE,
+    readBy: ["worker-fetch"],
   });
 }
 
@@ -109,8 +122,8 @@ export const ROUTE_SETTINGS = {
   SCRAPER_DATACENTER_REQUESTS_PER_SECOND: perSecond("DATACENTER"),
   SCRAPER_DATACENTER_CONCURRENCY: concurrency("DATACENTER"),
   SCRAPER_DATACENTER_PRICE_MICROS: price("DATACENTER", "gigabyte (10^9 bytes, both directions)"),
-  SCRAPER_DATACENTER_DAILY_CAP_MICROS: cap("DATACENTER", "day"),
-  SCRAPER_DATACENTER_MONTHLY_CAP_MICROS: cap("DATACENTER", "month"),
+  SCRAPER_DATACENTER_DAILY_CAP_MICROS: cap("DATACENTER", "day", READERS.DATACENTER),
+  SCRAPER_DATACENTER_MONTHLY_CAP_MICROS: cap("DATACENTER", "month", READERS.DATACENTER),
 
   SCRAPER_RESIDENTIAL_PROXY_URL: proxyUrl("RESIDENTIAL"),
   SCRAPER_RESIDENTIAL_PROXY_PROVIDER: proxyProvider("RESIDENTIAL"),
@@ -119,8 +132,8 @@ export const ROUTE_SETTINGS = {
   SCRAPER_RESIDENTIAL_REQUESTS_PER_SECOND: perSecond("RESIDENTIAL"),
   SCRAPER_RESIDENTIAL_CONCURRENCY: concurrency("RESIDENTIAL"),
   SCRAPER_RESIDENTIAL_PRICE_MICROS: price("RESIDENTIAL", "gigabyte (10^9 bytes, both directions)"),
-  SCRAPER_RESIDENTIAL_DAILY_CAP_MICROS: cap("RESIDENTIAL", "day"),
-  SCRAPER_RESIDENTIAL_MONTHLY_CAP_MICROS: cap("RESIDENTIAL", "month"),
+  SCRAPER_RESIDENTIAL_DAILY_CAP_MICROS: cap("RESIDENTIAL", "day", READERS.RESIDENTIAL),
+  SCRAPER_RESIDENTIAL_MONTHLY_CAP_MICROS: cap("RESIDENTIAL", "month", READERS.RESIDENTIAL),
 
   SCRAPER_UNLOCKER_API_KEY: text({
     kind: "token",
@@ -130,7 +143,7 @@ export const ROUTE_SETTINGS = {
     secret: true,
     parse: tokenParser(8, 512),
     help: "The key of Bright Data's API. Goes with SCRAPER_UNLOCKER_ZONE.",
-    readBy: ENGINE,
+    readBy: ["fetching", "worker-fetch", "worker-proxy-health"],
   }),
   SCRAPER_UNLOCKER_ZONE: text({
     kind: "text",
@@ -139,7 +152,7 @@ export const ROUTE_SETTINGS = {
     absentHelp: "UNLOCKER is off",
     parse: (value) => (/^[A-Za-z0-9_]{1,64}$/u.test(value) ? value : undefined),
     help: "The Web Unlocker zone that requests are billed to.",
-    readBy: ENGINE,
+    readBy: ["fetching", "worker-fetch", "worker-proxy-health"],
   }),
   SCRAPER_UNLOCKER_URL: text({
     kind: "url",
@@ -147,13 +160,13 @@ export const ROUTE_SETTINGS = {
     default: { text: "https://api.brightdata.com" },
     parse: HTTPS_URL,
     help: "Where the Unlocker's API answers.",
-    readBy: ENGINE,
+    readBy: ["worker-fetch", "worker-proxy-health"],
   }),
   SCRAPER_UNLOCKER_REQUESTS_PER_SECOND: perSecond("UNLOCKER"),
   SCRAPER_UNLOCKER_CONCURRENCY: concurrency("UNLOCKER"),
   SCRAPER_UNLOCKER_PRICE_MICROS: price("UNLOCKER", "request"),
-  SCRAPER_UNLOCKER_DAILY_CAP_MICROS: cap("UNLOCKER", "day"),
-  SCRAPER_UNLOCKER_MONTHLY_CAP_MICROS: cap("UNLOCKER", "month"),
+  SCRAPER_UNLOCKER_DAILY_CAP_MICROS: cap("UNLOCKER", "day", READERS.UNLOCKER),
+  SCRAPER_UNLOCKER_MONTHLY_CAP_MICROS: cap("UNLOCKER", "month", READERS.UNLOCKER),
 
   SCRAPER_CLOUDFLARE_ACCOUNT_ID: text({
     kind: "text",
@@ -162,7 +175,7 @@ export const ROUTE_SETTINGS = {
     absentHelp: "CLOUDFLARE_RENDER is off",
     parse: (value) => (/^[0-9a-fA-F]{32}$/u.test(value) ? value : undefined),
     help: "The account whose Browser Rendering is used. Goes with SCRAPER_CLOUDFLARE_API_TOKEN.",
-    readBy: ENGINE,
+    readBy: ["fetching", "worker-render", "worker-proxy-health", "up"],
   }),
   SCRAPER_CLOUDFLARE_API_TOKEN: text({
     kind: "token",
@@ -172,7 +185,7 @@ export const ROUTE_SETTINGS = {
     secret: true,
     parse: tokenParser(8, 512),
     help: "An API token that may edit Browser Rendering.",
-    readBy: ENGINE,
+    readBy: ["fetching", "worker-render", "worker-proxy-health", "up"],
   }),
   SCRAPER_CLOUDFLARE_URL: text({
     kind: "url",
@@ -180,19 +193,19 @@ export const ROUTE_SETTINGS = {
     default: { text: "https://api.cloudflare.com/client/v4" },
     parse: HTTPS_URL,
     help: "Where Cloudflare's API answers.",
-    readBy: ENGINE,
+    readBy: ["worker-render", "worker-proxy-health"],
   }),
   SCRAPER_CLOUDFLARE_RENDER_REQUESTS_PER_SECOND: perSecond("CLOUDFLARE_RENDER"),
   SCRAPER_CLOUDFLARE_RENDER_CONCURRENCY: concurrency("CLOUDFLARE_RENDER"),
   SCRAPER_CLOUDFLARE_RENDER_PRICE_MICROS: price("CLOUDFLARE_RENDER", "browser hour"),
-  SCRAPER_CLOUDFLARE_RENDER_DAILY_CAP_MICROS: cap("CLOUDFLARE_RENDER", "day"),
-  SCRAPER_CLOUDFLARE_RENDER_MONTHLY_CAP_MICROS: cap("CLOUDFLARE_RENDER", "month"),
+  SCRAPER_CLOUDFLARE_RENDER_DAILY_CAP_MICROS: cap("CLOUDFLARE_RENDER", "day", READERS.CLOUDFLARE_RENDER),
+  SCRAPER_CLOUDFLARE_RENDER_MONTHLY_CAP_MICROS: cap("CLOUDFLARE_RENDER", "month", READERS.CLOUDFLARE_RENDER),
 
   SCRAPER_LOCAL_RENDER: choice({
     values: ["on", "off"],
     default: "off",
     help: "Whether pages may be rendered by a Chromium on the render worker's machine.",
-    readBy: ENGINE,
+    readBy: ["fetching", "worker-render", "up"],
   }),
   SCRAPER_CHROMIUM_PATH: text({
     kind: "path",
@@ -228,6 +241,6 @@ export const ROUTE_SETTINGS = {
     help: "How often the suppliers of quarantined routes are asked whether they serve again, give or take a tenth.",
     readBy: ["worker-proxy-health"],
   }),
-  SCRAPER_CALLER_DAILY_CAP_MICROS: cap("one caller's jobs", "day"),
-  SCRAPER_CALLER_MONTHLY_CAP_MICROS: cap("one caller's jobs", "month"),
+  SCRAPER_CALLER_DAILY_CAP_MICROS: cap("one caller's jobs", "day", ["fetching", "worker-fetch", "worker-render"]),
+  SCRAPER_CALLER_MONTHLY_CAP_MICROS: cap("one caller's jobs", "month", ["fetching", "worker-fetch", "worker-render"]),
 } as const;

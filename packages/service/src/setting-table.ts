@@ -229,7 +229,7 @@ export const SETTINGS = {
     max: 3_600,
     unit: "seconds",
     help: "The hard limit of one HTTP attempt, redirects included.",
-    readBy: ["worker-fetch", "worker-render"],
+    readBy: ["fetching", "worker-fetch"],
   }),
   SCRAPER_CONNECT_TIMEOUT_MS: milliseconds({
     default: 10_000,
@@ -262,8 +262,8 @@ export const SETTINGS = {
     expects: "up to 256 printable ASCII characters",
     default: { text: "KebleScraper/0.1" },
     parse: lineParser(256),
-    help: "The `user-agent` of a job that names none, of robots requests and of callbacks.",
-    readBy: ["worker-fetch", "worker-render", "worker-callbacks"],
+    help: "The `user-agent` of a job that names none, of robots requests, of callbacks and of questions to suppliers.",
+    readBy: ["worker-fetch", "worker-render", "worker-proxy-health", "worker-callbacks"],
   }),
   SCRAPER_CONTACT: text({
     kind: "text",
@@ -271,7 +271,7 @@ export const SETTINGS = {
     default: "none",
     parse: lineParser(200),
     help: "How a site's owner reaches the operator, added to the user agent as `(+…)`.",
-    readBy: ["worker-fetch", "worker-render", "worker-callbacks"],
+    readBy: ["worker-fetch", "worker-render", "worker-proxy-health", "worker-callbacks"],
   }),
   SCRAPER_DEVELOPMENT_ALLOWED_TARGETS: text({
     kind: "list",
@@ -294,7 +294,7 @@ export const SETTINGS = {
     max: 3_600,
     unit: "seconds",
     help: "The hard limit of one attempt by UNLOCKER, which itself may wait 150 s for a page.",
-    readBy: ["worker-fetch", "worker-proxy-health"],
+    readBy: ["fetching", "worker-fetch"],
   }),
   SCRAPER_RENDER_ATTEMPT_SECONDS: number({
     default: 180,
@@ -302,7 +302,7 @@ export const SETTINGS = {
     max: 3_600,
     unit: "seconds",
     help: "The hard limit of one attempt to render a page.",
-    readBy: ["fetching", "worker-render", "worker-proxy-health"],
+    readBy: ["fetching", "worker-render"],
   }),
   SCRAPER_DEVELOPMENT_HTTP_PROXY_URL: text({
     kind: "url",
