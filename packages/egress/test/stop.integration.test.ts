@@ -1,10 +1,7 @@
-import { once } from "node:events";
-import { type ChildProcess, spawn } from "node:child_process";
-import { connect, type Socket } from "node:net";
-import { createInterface } from "node:readline";
 import { createGate, type OriginBehaviour, stall, startOrigin } from "@keble-scraper/testkit";
 import { describe, expect, it } from "vitest";
 import type { FetchRequest } from "../src/index.ts";
+import { openBlackHole } from "./black-hole.ts";
 import { createRig, type Rig } from "./rig.ts";
 
 /** A fetch that is in one phase and would stay in it for long. */
@@ -37,36 +34,19 @@ async function inDns(use: Use): Promise<void> {
   await use({ rig, url: HTTP, reached: asked.opened, sent: false, limitCode: "RESPONSE_TIMEOUT" });
 }
 
-/** A listener whose process is stopped and whose queue is full: the kernel drops further SYNs. */
 async function inTcp(use: Use): Promise<void> {
-  const listen =
-    "const s=require('net').createServer().listen({port:0,host:'127.0.0.1',backlog:1},()=>console.log(s.address().port))";
-  const child: ChildProcess = spawn(process.execPath, ["-e", listen], { stdio: ["ignore", "pipe", "inherit"] });
-  const fillers: Socket[] = [];
-  try {
-    const [line] = (await once(createInterface(child.stdout!), "line")) as [string];
-    const port = Number(line);
-    child.kill("SIGSTOP");
-    for (let index = 0; index < 8; index += 1) {
-      const socket = connect(port, "127.0.0.1");
-      socket.on("error", () => {});
-      fillers.push(socket);
-    }
-    await once(fillers[0]!, "connect");
-    const dialled = createGate();
-    await using origin = await startOrigin();
-    await using rig = createRig(origin, {
-      limits: LONG,
-      dial() {
-        dialled.open();
-        return { host: "127.0.0.1", port };
-      },
-    });
-    await use({ rig, url: HTTP, reached: dialled.opened, sent: false, limitCode: "RESPONSE_TIMEOUT" });
-  } finally {
-    for (const socket of fillers) socket.destroy();
-    child.kill("SIGKILL");
-  }
+  await using hole = await openBlackHole();
+  const { port } = hole;
+  const dialled = createGate();
+  await using origin = await startOrigin();
+  await using rig = createRig(origin, {
+    limits: LONG,
+    dial() {
+      dialled.open();
+      return { host: "127.0.0.1", port };
+    },
+  });
+  await use({ rig, url: HTTP, reached: dialled.opened, sent: false, limitCode: "RESPONSE_TIMEOUT" });
 }
 
 async function inTls(use: Use): Promise<void> {

@@ -6,7 +6,8 @@ import { vetAddresses } from "../policy/vet-addresses.ts";
 import type { VettedUrl } from "../policy/vet-url.ts";
 import { Connection } from "./connection.ts";
 import { connectionKey, type ConnectionScope, createConnectionPool } from "./connection-pool.ts";
-import { createDirectDialer, type DialOverride } from "./dial.ts";
+import { createDirectDialer } from "./dial.ts";
+import type { DialOverride } from "./dial-address.ts";
 import type { DialContext, Dialer } from "./dialer.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 import {
@@ -20,6 +21,7 @@ import type { FailureKind } from "./failure-kind.ts";
 import type { FetchRequest } from "./fetch-request.ts";
 import type { ResponseHead } from "./response-head.ts";
 import type { SocketMeter } from "./socket-meter.ts";
+import { orderAddresses } from "./order-addresses.ts";
 import { type Stop, STOPPED, untilStop } from "./stop.ts";
 
 /** Milliseconds spent so far; null while the phase has not been reached. Several hops add up. */
@@ -106,7 +108,7 @@ export function createPinnedClient(options: PinnedClientOptions): PinnedClient {
     }
     const vetted = vetAddresses(resolved.addresses, { ...policy, reach: url.reach });
     if (!vetted.ok) return { ok: false, result: { kind: "REFUSED", block: vetted.block, hint: vetted.hint } };
-    return { ok: true, addresses: vetted.addresses.slice(0, limits.addressesMax) };
+    return { ok: true, addresses: orderAddresses(vetted.addresses).slice(0, limits.addressesMax) };
   };
 
   const open = async (hop: PinnedRequest, addresses: readonly string[]): Promise<OpenedHop> => {
