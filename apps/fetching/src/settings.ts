@@ -14,4 +14,6 @@ export type FetchingSettings = Pick<
   | "callers"
   | "artifacts"
   | "retention"
+  | "admission"
+  | "routes"
 >;

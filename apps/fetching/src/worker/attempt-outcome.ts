@@ -1,11 +1,33 @@
 import type { SpooledBody } from "@keble-scraper/artifact-store";
-import type { AttemptReport } from "@keble-scraper/db/commands/fetching";
+import type { LocalFailure } from "@keble-scraper/contract";
+import type { AttemptReport, Booking } from "@keble-scraper/db/commands/fetching";
+
+/** An attempt of which no byte was sent goes back uncounted. */
+export type Release = {
+  readonly kind: "RELEASED";
+  /** When the job is due again, from now, spreading included. */
+  readonly dueInMs: number;
+  /** When its turn could come at the earliest, from now: at or past the deadline the job ends. */
+  readonly horizonInMs: number;
+  /** The times that admission booked and that nobody used. */
+  readonly booking: Booking | null;
+  /** Set when this route is closed to the job: it goes on by its next one, or ends with this. */
+  readonly closedBy: LocalFailure | null;
+};
 
 /**
- * What became of a run. RELEASED: no byte was sent, the attempt goes back uncounted. ABANDONED: the lease is no longer
- * ours or the job was cancelled, there is nothing to write. `body` stays in the spool until the report has committed.
+ * What became of a run. ABANDONED: the lease is no longer ours or the job was cancelled, there is nothing to write. `body`
+ * stays in the spool until the report has committed.
  */
 export type AttemptOutcome =
   | { readonly kind: "REPORTED"; readonly report: AttemptReport; readonly body: SpooledBody | null }
-  | { readonly kind: "RELEASED"; readonly dueInMs: number }
+  | Release
   | { readonly kind: "ABANDONED" };
+
+/** An attempt that was released is due again no sooner. */
+const RELEASE_MS = 1_000;
+
+/** A release that nothing else asked for than the attempt's own end. */
+export function releaseSoon(more: Partial<Omit<Release, "kind">> = {}): Release {
+  return { kind: "RELEASED", dueInMs: RELEASE_MS, horizonInMs: 0, booking: null, closedBy: null, ...more };
+}

@@ -15,6 +15,7 @@ export type ClaimNextJobs = (
  */
 export function createClaimNextJobs(options: {
   readonly sql: Sql;
+  readonly transport: "HTTP" | "RENDER";
   readonly leaseSeconds: number;
   readonly callerRunningMax: number | null;
   monotonicMs(): number;
@@ -24,9 +25,9 @@ export function createClaimNextJobs(options: {
   const afterCaller = { TRUSTED: "", SUSPECTS: "" };
 
   async function claim(of: "TRUSTED" | "SUSPECTS", slots: number): Promise<readonly JobLease[]> {
-    const { sql, leaseSeconds, callerRunningMax } = options;
+    const { sql, transport, leaseSeconds, callerRunningMax } = options;
     const batch = await claimJobs(sql, {
-      transport: "HTTP",
+      transport,
       of,
       slots,
       leaseSeconds,

@@ -1,7 +1,7 @@
 import type { AttemptReport, SettleVerdict } from "@keble-scraper/db/commands/fetching";
 import type { EndedJob } from "@keble-scraper/db";
 import type { Logger, RunControl, SettleLane, Signals } from "@keble-scraper/service";
-import type { AttemptOutcome } from "./attempt-outcome.ts";
+import type { AttemptOutcome, Release } from "./attempt-outcome.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
 import type { StoreBody } from "./store-body.ts";
 
@@ -9,7 +9,9 @@ import type { StoreBody } from "./store-body.ts";
 export type FinishParts = {
   readonly lane: SettleLane<AttemptReport, SettleVerdict>;
   readonly storeBody: StoreBody;
-  release(job: ClaimedJob, dueInMs: number): Promise<readonly EndedJob[]>;
+  release(job: ClaimedJob, how: Release): Promise<readonly EndedJob[]>;
+  /** Told after commit that a host is held or a route shut. */
+  onShut(): void;
   /** Told after commit of jobs that ended: wakes whoever waits for them. */
   onEnded(jobs: readonly EndedJob[]): void;
   readonly signals: Signals;
@@ -29,8 +31,9 @@ export async function finishAttempt(
     return;
   }
   if (outcome.kind === "RELEASED") {
-    parts.onEnded(await parts.release(job, outcome.dueInMs));
-    parts.logger.info({ ...attempt, dueInMs: outcome.dueInMs }, "attempt.released");
+    parts.onEnded(await parts.release(job, outcome));
+    const { dueInMs, horizonInMs, closedBy } = outcome;
+    parts.logger.info({ ...attempt, dueInMs, horizonInMs, closedBy: closedBy?.code ?? null }, "attempt.released");
     return;
   }
   try {
@@ -38,6 +41,7 @@ export async function finishAttempt(
     const verdict = await settle(outcome, control, parts);
     await parts.signals.reach("settled", verdict);
     parts.logger.info(attemptLine(job, outcome.report, verdict), "attempt.ended");
+    if (outcome.report.hold !== null || outcome.report.quarantine !== null) parts.onShut();
     if (verdict.ended !== null) parts.onEnded([verdict.ended]);
   } finally {
     await outcome.body?.discard();
@@ -72,6 +76,9 @@ function attemptLine(job: ClaimedJob, report: AttemptReport, verdict: SettleVerd
     bodyBytes: report.bodyBytes,
     wireBytes: report.wireBytes,
     ...report.timings,
+    costMicros: report.costMicros,
+    heldMs: report.hold?.ms ?? null,
+    quarantine: report.quarantine?.reason ?? null,
     waitMs: report.waitMs,
     verdict: verdict.verdict,
     ended: verdict.ended?.status ?? null,

@@ -1,45 +1,83 @@
 import type { Spool, SpooledBody } from "@keble-scraper/artifact-store";
 import { type Failure, localFailure } from "@keble-scraper/contract";
-import type { AttemptReport, StoredBytes } from "@keble-scraper/db/commands/fetching";
-import type { StoredResult } from "@keble-scraper/db";
-import { ADMIT_ALL, type AllowedTargets, type FetchOutcome, type Transport, vetUrl } from "@keble-scraper/egress";
+import type { StoredBytes } from "@keble-scraper/db/commands/fetching";
+import { type AllowedTargets, type FetchOutcome, hostKeyOf, type VettedUrl, vetUrl } from "@keble-scraper/egress";
 import type { RunControl } from "@keble-scraper/service";
-import type { AttemptOutcome } from "./attempt-outcome.ts";
+import type { JobAdmission } from "../admission/admission.ts";
+import { type AttemptOutcome, releaseSoon } from "./attempt-outcome.ts";
+import { type AttemptFacts, failedReport, handedBackReport, refusedReport, succeededReport } from "./attempt-report.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
 import type { Next } from "./decide-next.ts";
+import type { KeepEvidence } from "./keep-evidence.ts";
+import type { Lessons } from "./lessons.ts";
+import type { ReserveMoney } from "./reserve-money.ts";
+import type { Sessions } from "./sessions.ts";
 import type { StoreBody } from "./store-body.ts";
+import { costMicros, type Way, type Ways } from "./way.ts";
 
 /** What a run may use. */
 export type AttemptParts = {
-  readonly transport: Transport;
+  readonly ways: Ways;
   readonly spool: Spool;
   readonly storeBody: StoreBody;
+  readonly keepEvidence: KeepEvidence;
   readonly allowedTargets: AllowedTargets;
-  readonly attemptLimitMs: number;
+  readonly reserveMoney: ReserveMoney;
+  readonly lessons: Lessons;
+  readonly sessions: Sessions;
+  admissionFor(job: ClaimedJob, way: Way): JobAdmission;
   decideNext(failure: Failure, attemptsUsed: number): Next;
   monotonicMs(): number;
+  random(): number;
   /** A new UUID version 7. */
   createId(): string;
 };
 
-/** An attempt that was released is due again no sooner. */
-const RELEASE_MS = 1_000;
+/** How soon a job asks again for money that is out with running attempts: this, and up to as much again. */
+const CAPACITY_MS = 1_500;
+/** How soon it asks again whether its own route, which is quarantined, is back. */
+const QUARANTINED_MS = 15_000;
 
 /**
- * Runs one attempt: vets the target anew, fetches it into the spool, makes the bytes durable. Knows neither queue nor
- * SQL. Throws only for faults (the store is down, the spool is full): its lease then expires by itself.
+ * Runs one attempt: vets the target anew, reserves what it may cost, fetches it into the spool by the claim's route, makes
+ * the bytes durable. Knows neither queue nor SQL. Throws only for faults (the store is down, the spool is full, a browser
+ * died): its lease then expires by itself.
  */
 export async function runAttempt(job: ClaimedJob, control: RunControl, parts: AttemptParts): Promise<AttemptOutcome> {
   if (!mayDispatch(job, control, parts)) return unsent(control);
   const vetted = vetUrl(job.target.url, { allowedTargets: parts.allowedTargets });
-  if (!vetted.ok)
-    return { kind: "REPORTED", report: refused(job, parts, localFailure("TARGET_FORBIDDEN")), body: null };
+  if (!vetted.ok) {
+    const report = refusedReport(job, parts.createId(), localFailure("TARGET_FORBIDDEN"));
+    return { kind: "REPORTED", report, body: null };
+  }
+  const way = parts.ways.get(job.route);
+  // The route was configured at submit and is not any more.
+  if (way === undefined)
+    return releaseSoon({ closedBy: localFailure("ROUTE_UNAVAILABLE", { disposition: "TERMINAL" }) });
+  if (parts.lessons.isShut(job.route)) return releaseSoon();
+  const money = await parts.reserveMoney(job, way, control);
+  if (money === "STALE") return unsent(control);
+  if (money === "CAPACITY") return releaseSoon({ dueInMs: CAPACITY_MS * (1 + parts.random()) });
+  if (money === "CAP_EXCEEDED") return capExceeded(job, parts);
+  const facts = { job, attemptId: parts.createId(), way, hasReservation: money === "RESERVED" };
+  return dispatch(vetted.url, facts, control, parts);
+}
+
+async function dispatch(
+  url: VettedUrl,
+  known: Omit<AttemptFacts, "admissionMs">,
+  control: RunControl,
+  parts: AttemptParts,
+): Promise<AttemptOutcome> {
+  const { job, way } = known;
+  const admission = parts.admissionFor(job, way);
+  const session = await parts.sessions.sessionOf(job, way, hostKeyOf(url));
   const spooling = parts.spool.open();
   let spooled: SpooledBody | null = null;
   try {
-    const fetched = await parts.transport.fetch(
+    const fetched = await way.transport.fetch(
       {
-        url: vetted.url,
+        url,
         method: job.target.method,
         headers: job.target.headers,
         accept: job.accept,
@@ -48,30 +86,21 @@ export async function runAttempt(job: ClaimedJob, control: RunControl, parts: At
         callerId: job.callerId,
         robots: job.robots,
         deadline: job.deadlineAtMs,
-        attemptLimitMs: parts.attemptLimitMs,
-        capture: "DOM",
-        egress: { country: null, session: null },
+        attemptLimitMs: way.attemptMs,
+        capture: job.capture ?? "DOM",
+        egress: { country: job.egress?.country ?? null, session },
       },
       spooling,
-      { signal: control.signal, admit: ADMIT_ALL },
+      { signal: control.signal, admit: admission.admit },
     );
-    if (!fetched.ok && fetched.aborted)
-      return fetched.sent ? handedBack(job, control, fetched, parts) : unsent(control);
-    if (!fetched.ok) return { kind: "REPORTED", report: failedReport(job, fetched, parts), body: null };
-    const { response } = fetched;
-    if (!response.hasBody) return { kind: "REPORTED", report: succeededReport(job, fetched, null, parts), body: null };
+    const facts = { ...known, admissionMs: admission.waitedMs() };
+    if (!fetched.ok && fetched.aborted) return goBack(facts, fetched, admission, control);
+    if (!fetched.ok) return await failed(facts, fetched, parts);
+    if (!fetched.response.hasBody)
+      return { kind: "REPORTED", report: succeededReport(facts, fetched, null), body: null };
     spooled = await spooling.finish();
-    const placed = await parts.storeBody.place(spooled);
-    const bytes: StoredBytes = {
-      ...placed,
-      sha256: spooled.sha256,
-      sizeBytes: spooled.sizeBytes,
-      artifactId: parts.createId(),
-      contentType: response.contentType.sniffed ?? response.contentType.declared,
-      finalUrl: response.finalUrl,
-      httpStatus: response.httpStatus,
-    };
-    const outcome = { kind: "REPORTED" as const, report: succeededReport(job, fetched, bytes, parts), body: spooled };
+    const bytes = await place(spooled, fetched, parts);
+    const outcome = { kind: "REPORTED" as const, report: succeededReport(facts, fetched, bytes), body: spooled };
     spooled = null;
     return outcome;
   } finally {
@@ -80,120 +109,72 @@ export async function runAttempt(job: ClaimedJob, control: RunControl, parts: At
   }
 }
 
+async function place(
+  spooled: SpooledBody,
+  { response }: FetchOutcome & { ok: true },
+  parts: AttemptParts,
+): Promise<StoredBytes> {
+  return {
+    ...(await parts.storeBody.place(spooled)),
+    sha256: spooled.sha256,
+    sizeBytes: spooled.sizeBytes,
+    artifactId: parts.createId(),
+    contentType: response.contentType.sniffed ?? response.contentType.declared,
+    finalUrl: response.finalUrl,
+    httpStatus: response.httpStatus,
+  };
+}
+
+async function failed(
+  facts: AttemptFacts,
+  fetched: FetchOutcome & { ok: false; aborted: false },
+  parts: AttemptParts,
+): Promise<AttemptOutcome> {
+  const { job } = facts;
+  const next = parts.decideNext(fetched.failure, job.attemptsUsed);
+  const learned = parts.lessons.learn(job, fetched, next.retryAfterMs);
+  await parts.sessions.onFailure(job, facts.way, fetched);
+  const kept = fetched.refusedBody === null ? null : await parts.keepEvidence(fetched.refusedBody);
+  const report = failedReport(facts, fetched, { ...next, ...learned, evidence: kept?.bytes ?? null });
+  return { kind: "REPORTED", report, body: kept?.body ?? null };
+}
+
+/** An attempt that we ended ourselves: by its signal, or because its next request has to wait too long. */
+function goBack(
+  facts: AttemptFacts,
+  fetched: FetchOutcome & { ok: false; aborted: true },
+  admission: JobAdmission,
+  control: RunControl,
+): AttemptOutcome {
+  const { wait } = fetched;
+  // What has cost something is in the ledger, whatever it was for.
+  const isUnsent = !fetched.sent && costMicros(facts.way, fetched.usage) === 0;
+  if (wait === null && (isLost(control) || (control.signal.reason !== "DRAIN" && !isUnsent)))
+    return { kind: "ABANDONED" };
+  if (!isUnsent) {
+    return { kind: "REPORTED", report: handedBackReport(facts, fetched, wait?.horizonMs ?? 0), body: null };
+  }
+  const booking = admission.booking();
+  if (wait === null) return releaseSoon({ booking });
+  return { kind: "RELEASED", dueInMs: wait.dueMs, horizonInMs: wait.horizonMs, booking, closedBy: null };
+}
+
+/** A diverted job keeps its own route, which is quarantined: it waits for it rather than end on another one's cap. */
+function capExceeded(job: ClaimedJob, parts: AttemptParts): AttemptOutcome {
+  if (job.isDiverted) return releaseSoon({ dueInMs: QUARANTINED_MS * (1 + parts.random()) });
+  return releaseSoon({ closedBy: localFailure("COST_CAP_EXCEEDED") });
+}
+
 /** Nothing is sent at or after the deadline, nor under a lease that may be somebody else's by now. */
 function mayDispatch(job: ClaimedJob, control: RunControl, parts: AttemptParts): boolean {
   return !control.signal.aborted && control.isTrusted() && parts.monotonicMs() < job.deadlineAtMs;
 }
 
 /** Of an attempt that sent nothing, the count goes back, unless the lease went first. */
-function unsent({ signal }: RunControl): AttemptOutcome {
-  return signal.reason === "LEASE_LOST" || signal.reason === "CANCELLED"
-    ? { kind: "ABANDONED" }
-    : { kind: "RELEASED", dueInMs: RELEASE_MS };
+function unsent(control: RunControl): AttemptOutcome {
+  return isLost(control) ? { kind: "ABANDONED" } : releaseSoon();
 }
 
-function handedBack(
-  job: ClaimedJob,
-  { signal }: RunControl,
-  fetched: FetchOutcome & { ok: false },
-  parts: AttemptParts,
-): AttemptOutcome {
-  if (signal.reason !== "DRAIN") return { kind: "ABANDONED" };
-  const report: AttemptReport = {
-    ...base(job, parts.createId()),
-    outcome: "HANDED_BACK",
-    httpStatus: fetched.httpStatus,
-    failure: null,
-    bodyBytes: fetched.bodyBytes,
-    wireBytes: fetched.wireBytes,
-    timings: timings(job, fetched),
-    next: "RETRY",
-  };
-  return { kind: "REPORTED", report, body: null };
-}
-
-function failedReport(
-  job: ClaimedJob,
-  fetched: FetchOutcome & { ok: false; aborted: false },
-  parts: AttemptParts,
-): AttemptReport {
-  return {
-    ...base(job, parts.createId()),
-    outcome: "FAILED",
-    httpStatus: fetched.httpStatus,
-    failure: fetched.failure,
-    bodyBytes: fetched.bodyBytes,
-    wireBytes: fetched.wireBytes,
-    timings: timings(job, fetched),
-    ...parts.decideNext(fetched.failure, job.attemptsUsed),
-  };
-}
-
-function refused(job: ClaimedJob, parts: AttemptParts, failure: Failure): AttemptReport {
-  return { ...base(job, parts.createId()), outcome: "FAILED", failure };
-}
-
-function succeededReport(
-  job: ClaimedJob,
-  fetched: FetchOutcome & { ok: true },
-  bytes: StoredBytes | null,
-  parts: AttemptParts,
-): AttemptReport {
-  const { response } = fetched;
-  const result: Omit<StoredResult, "fetchedAt"> = {
-    httpStatus: response.httpStatus,
-    finalUrl: response.finalUrl,
-    redirects: [...response.redirects],
-    headers: toPlainHeaders(response.headers),
-    contentType: response.contentType,
-    charset: response.charset,
-    route: "DIRECT",
-    fromCache: false,
-  };
-  return {
-    ...base(job, parts.createId()),
-    outcome: "SUCCEEDED",
-    httpStatus: response.httpStatus,
-    bodyBytes: response.bodyBytes,
-    wireBytes: response.wireBytes,
-    timings: timings(job, fetched),
-    result,
-    bytes,
-  };
-}
-
-function toPlainHeaders(headers: Readonly<Record<string, string | readonly string[]>>) {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, typeof value === "string" ? value : [...value]]),
-  );
-}
-
-function base(job: ClaimedJob, attemptId: string): AttemptReport {
-  return {
-    id: job.id,
-    token: job.token,
-    attemptId,
-    outcome: "FAILED",
-    httpStatus: null,
-    failure: null,
-    retryAfterMs: null,
-    bodyBytes: 0,
-    wireBytes: 0,
-    timings: { queueMs: Math.round(job.queueMs) },
-    result: null,
-    bytes: null,
-    next: "FINISH",
-    waitMs: 0,
-  };
-}
-
-function timings(job: ClaimedJob, { timings: measured }: FetchOutcome): AttemptReport["timings"] {
-  return {
-    queueMs: Math.round(job.queueMs),
-    admissionMs: 0,
-    dnsMs: measured.dnsMs,
-    connectMs: measured.connectMs,
-    ttfbMs: measured.ttfbMs,
-    totalMs: measured.totalMs,
-  };
+function isLost({ signal }: RunControl): boolean {
+  return signal.reason === "LEASE_LOST" || signal.reason === "CANCELLED";
 }

@@ -1,0 +1,255 @@
+import { createSpool, createStore } from "@keble-scraper/artifact-store";
+import { createDatabase, isDatabaseOutage, listAvailableBlobs, listHeldTokens } from "@keble-scraper/db";
+import {
+  type AttemptReport,
+  deferJobs,
+  releaseJobs,
+  renewLeases,
+  type SettleVerdict,
+  settleJobs,
+} from "@keble-scraper/db/commands/fetching";
+import { allowedTargetsOf } from "@keble-scraper/egress";
+import {
+  type Clock,
+  type Component,
+  type Container,
+  HINT_CHANNELS,
+  NO_SIGNALS,
+  SYSTEM_CLOCK,
+  type Signals,
+  createBell,
+  createBellListener,
+  createClaimLoop,
+  createContainer,
+  createEndedAnnouncer,
+  createHints,
+  createLogger,
+  createSettleLane,
+} from "@keble-scraper/service";
+import type { FetchingSettings } from "../settings.ts";
+import { createAdmission } from "../admission/admission.ts";
+import { createAdmissionSql } from "../admission/admission-sql.ts";
+import type { AttemptOutcome, Release } from "./attempt-outcome.ts";
+import { createBlobFinder } from "./blob-finder.ts";
+import { createCancelWatch } from "./cancel-watch.ts";
+import { createClaimNextJobs } from "./claim-next-jobs.ts";
+import type { ClaimedJob } from "./claimed-job.ts";
+import { createIdSource } from "./create-id-source.ts";
+import { createDeferrals } from "./deferrals.ts";
+import { decideNext } from "./decide-next.ts";
+import { finishAttempt } from "./finish-attempt.ts";
+import { createKeepEvidence } from "./keep-evidence.ts";
+import { createLessons } from "./lessons.ts";
+import { createReserveMoney } from "./reserve-money.ts";
+import { runAttempt } from "./run-attempt.ts";
+import { createSessions } from "./sessions.ts";
+import { createStoreBody } from "./store-body.ts";
+import type { Way, Ways } from "./way.ts";
+
+/** What tests may replace: the edges, and the named points. */
+export type RouteWorkerOverrides = {
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly signals?: Signals;
+  readonly ways?: Ways;
+};
+
+/** What tells one kind of worker from another: the jobs it claims, the ways it knows, how many runs it bears. */
+export type RouteWorkerKind = {
+  readonly name: "worker-fetch" | "worker-render";
+  readonly transport: "HTTP" | "RENDER";
+  readonly bell: "fetch" | "render";
+  slots(settings: FetchingSettings): number;
+  openWays(settings: FetchingSettings): Ways;
+};
+
+/** Four connections serve a worker's claims, renewals and settles (measured). */
+const COMMAND_CONNECTIONS = 4;
+/** Settles at once: more made no difference (measured). */
+const SETTLE_LANES = 2;
+/** How often a worker with more work than slots tells the next one. */
+const TELL_NEXT_MS = 250;
+/** Ended runs that wait for their settle without a slot. */
+const UNSETTLED_MAX = 100;
+
+/** A worker: claims jobs of its transport, fetches them by their routes, keeps their bytes, settles. Any number may run. */
+export function createRouteWorker(
+  kind: RouteWorkerKind,
+  settings: FetchingSettings,
+  overrides: RouteWorkerOverrides = {},
+): Container {
+  const clock = overrides.clock ?? SYSTEM_CLOCK;
+  const random = overrides.random ?? Math.random;
+  const signals = overrides.signals ?? NO_SIGNALS;
+  const { leaseMs, pollMs, abortGraceMs, drainGraceMs } = settings.timings;
+  const settleOptions = { abortGraceMs, jobRetentionMs: settings.retention.jobMs };
+  const allowedTargets = allowedTargetsOf(settings.fetching.allowedTargets);
+
+  const logger = createLogger({ name: kind.name, level: settings.logLevel });
+  const database = createDatabase({
+    url: settings.database.url,
+    applicationName: `keble-${kind.name}`,
+    commandConnections: COMMAND_CONNECTIONS,
+    readConnections: 1,
+    statementTimeoutMs: leaseMs / 4,
+  });
+  const sql = database.commands;
+  const redis = { redisUrl: settings.redis.url, prefix: settings.redis.prefix, logger };
+  const bell = createBell(redis);
+  const hints = createHints(redis);
+  const spool = createSpool({ directory: settings.fetching.spoolDirectory });
+  const store = createStore(settings.artifacts.store);
+  const ways = overrides.ways ?? kind.openWays(settings);
+  const slots = kind.slots(settings);
+  const createId = createIdSource();
+  const blobs = createBlobFinder((sha256s) => listAvailableBlobs(sql, sha256s));
+  const storeBody = createStoreBody({
+    store,
+    findBlob: (sha256) => blobs.find(sha256),
+    isOutage: isDatabaseOutage,
+    createId,
+  });
+  const admission = createAdmission({
+    redis,
+    sql: createAdmissionSql(sql),
+    settings: settings.admission,
+    routes: settings.routes,
+    slots,
+    leaseMs,
+    clock,
+    random,
+  });
+  const lessons = createLessons({
+    holdMsMax: settings.admission.hostHoldMsMax,
+    onHold: (hostKey, ms) => admission.learnHold(hostKey, ms),
+    monotonicMs: clock.monotonicMs,
+    wallMs: clock.wallMs,
+  });
+  const deferrals = createDeferrals({ defer: (limit) => deferJobs(sql, { limit }), logger });
+  const inHand = new Map<string, ClaimedJob>();
+
+  const lane = createSettleLane<AttemptReport, SettleVerdict>({
+    lanes: SETTLE_LANES,
+    stale: ({ token }) => ({ token, verdict: "STALE", ended: null }),
+    settleGroup: (reports) => settleJobs(sql, reports, settleOptions),
+    isBusy: () => loop.running > 0,
+    isOutage: isDatabaseOutage,
+  });
+  const retry = { ...settings.retry, random, wallMs: clock.wallMs };
+  const attemptParts = {
+    ways,
+    spool,
+    storeBody,
+    keepEvidence: createKeepEvidence({ spool, storeBody, logger, createId }),
+    allowedTargets,
+    reserveMoney: createReserveMoney(sql, settings.callers),
+    lessons,
+    sessions: createSessions(admission.sticky),
+    admissionFor: (job: ClaimedJob, way: Way) => admission.forJob(job, way.attemptMs),
+    decideNext: (failure: Parameters<typeof decideNext>[0], used: number) => decideNext(failure, used, retry),
+    monotonicMs: clock.monotonicMs,
+    random,
+    createId,
+  };
+  const finishParts = {
+    lane,
+    storeBody,
+    release: (job: ClaimedJob, { dueInMs, horizonInMs, booking, closedBy }: Release) =>
+      releaseJobs(
+        sql,
+        [
+          {
+            id: job.id,
+            token: job.token,
+            dueInMs,
+            horizonInMs,
+            booking,
+            next: closedBy === null ? "SAME_ROUTE" : "NEXT_ROUTE",
+            ...(closedBy === null ? {} : { failure: closedBy }),
+          },
+        ],
+        settleOptions,
+      ),
+    onShut: () => deferrals.poke(),
+    onEnded: createEndedAnnouncer({ hints, bell }),
+    signals,
+    logger,
+  };
+  let tellNextAtMs = 0;
+  const claimNextJobs = createClaimNextJobs({
+    sql,
+    transport: kind.transport,
+    leaseSeconds: leaseMs / 1_000,
+    callerRunningMax: settings.callers.runningMax,
+    monotonicMs: clock.monotonicMs,
+    onPartial: (error) => logger.warn({ err: error }, "claim.partial"),
+  });
+  const loop = createClaimLoop<ClaimedJob, AttemptOutcome>({
+    name: kind.bell,
+    slots,
+    pollMs,
+    leaseMs,
+    unsettledMax: UNSETTLED_MAX,
+    async claim(freeSlots, running) {
+      const claimed = await claimNextJobs(freeSlots, running);
+      const last = claimed.leases.at(-1);
+      // One ring wakes one worker. A claim that filled its slots may have left some: the next worker is told.
+      if (last !== undefined && claimed.leases.length >= freeSlots && clock.monotonicMs() >= tellNextAtMs) {
+        tellNextAtMs = clock.monotonicMs() + TELL_NEXT_MS;
+        bell.ring(kind.bell, { transport: kind.transport, jobId: last.id });
+      }
+      return claimed;
+    },
+    async renew(leases) {
+      admission.renewSlots(leases.map(({ token }) => token));
+      return renewLeases(sql, leases, leaseMs / 1_000);
+    },
+    async run(job, control) {
+      inHand.set(job.token, job);
+      try {
+        return await runAttempt(job, control, attemptParts);
+      } finally {
+        inHand.delete(job.token);
+      }
+    },
+    async finish(job, outcome, control) {
+      try {
+        await finishAttempt(job, outcome, control, finishParts);
+      } finally {
+        // The next suspect may be claimed once this one is out of hand, which is right after this.
+        if (job.isSuspect) setImmediate(() => loop.poke());
+      }
+    },
+    async discard(outcome) {
+      if (outcome.kind === "REPORTED") await outcome.body?.discard();
+    },
+    onFault: (job, error) => logger.error({ jobId: job.id, attempt: job.attemptNumber, err: error }, "attempt.faulted"),
+    clock,
+    random,
+    signals,
+    logger,
+  });
+  const listener = createBellListener({ ...redis, kind: kind.bell, onRing: () => loop.poke() });
+  const watch = createCancelWatch({
+    running: () => [...inHand.values()],
+    held: (jobs) => listHeldTokens(sql, jobs),
+    abort: (tokens) => loop.abort((job) => tokens.has(job.token)),
+    logger,
+  });
+  hints.subscribe(HINT_CHANNELS.jobsCancelled, (ids) => loop.abort((job) => ids.includes(job.id)));
+
+  const pools: Component = {
+    name: "egress",
+    start: () => Promise.resolve(),
+    stop: async (deadline) => {
+      await Promise.all([...ways.values()].map(({ transport }) => transport.close(deadline)));
+    },
+  };
+  return createContainer({
+    name: kind.name,
+    components: [database, store, spool, pools, admission.component, bell, hints, deferrals, watch, loop, listener],
+    checks: [database, bell.check, listener.check, admission.check],
+    logger,
+    drainGraceMs,
+  });
+}

@@ -1,0 +1,33 @@
+import type { FetchOutcome } from "@keble-scraper/egress";
+import type { StickySessions } from "../sticky/sticky-sessions.ts";
+import type { ClaimedJob } from "./claimed-job.ts";
+import type { Way } from "./way.ts";
+
+/** Which exit a job of a `stickyKey` comes out of, on routes whose supplier knows sessions. */
+export type Sessions = {
+  /** The id of the job's session; null: any exit will do. */
+  sessionOf(job: ClaimedJob, way: Way, hostKey: string): Promise<string | null>;
+  /** A block, or a supplier's word that the exit is no good, makes the next attempt come out elsewhere. */
+  onFailure(job: ClaimedJob, way: Way, fetched: FetchOutcome & { ok: false; aborted: false }): Promise<void>;
+};
+
+/** Sessions are kept per caller, host, route and key. */
+export function createSessions(sticky: StickySessions): Sessions {
+  const keyOf = (job: ClaimedJob, way: Way, hostKey: string) => {
+    const stickyKey = job.egress?.stickyKey;
+    return way.isSticky && stickyKey !== undefined
+      ? { callerId: job.callerId, hostKey, route: way.route, stickyKey }
+      : null;
+  };
+  return {
+    async sessionOf(job, way, hostKey) {
+      const key = keyOf(job, way, hostKey);
+      return key === null ? null : sticky.sessionFor(key);
+    },
+    async onFailure(job, way, { failure }) {
+      const key = keyOf(job, way, job.hostKey);
+      if (key === null || failure.kind !== "UPSTREAM" || failure.action !== "ROTATE_SESSION") return;
+      await sticky.rotate(key);
+    },
+  };
+}
