@@ -2,7 +2,7 @@ import { type Route, type UpstreamCode, upstreamFailure } from "@keble-scraper/c
 import { createDatabase, type Database, listQuarantines, migrate } from "@keble-scraper/db";
 import { quarantineRoute } from "@keble-scraper/db/commands/fetching";
 import type { ProbeResult } from "@keble-scraper/egress";
-import { type Container, createBellListener, createLogger, parseSettings } from "@keble-scraper/service";
+import { type Container, parseSettings } from "@keble-scraper/service";
 import {
   createGate,
   createTestDatabase,
@@ -13,6 +13,7 @@ import {
   testRedis,
   type TestSignals,
 } from "@keble-scraper/testkit";
+import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createProxyHealthWorker } from "../../src/proxy-health/proxy-health-worker.ts";
 import type { ProxyHealthSettings } from "../../src/proxy-health/proxy-health-settings.ts";
@@ -28,6 +29,7 @@ const failing = (code: UpstreamCode): ProbeResult => ({
 let clone: TestDatabase;
 let redis: TestRedis;
 let database: Database;
+let redisClient: Redis;
 let signals: TestSignals;
 let cleanups: (() => Promise<void>)[];
 /** An interval so long that every end is near, and one look all there is. */
@@ -41,6 +43,7 @@ let answers: Partial<Record<Route, () => ProbeResult | Promise<ProbeResult>>>;
 beforeEach(async () => {
   clone = await createTestDatabase({ migrate });
   redis = await testRedis();
+  redisClient = new Redis(redis.url);
   signals = createTestSignals();
   cleanups = [];
   asked = [];
@@ -57,6 +60,9 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const cleanup of cleanups.toReversed()) await cleanup();
   await database.stop(performance.now() + 1_000);
+  const left = await redisClient.keys(`{${prefixName()}}*`);
+  if (left.length > 0) await redisClient.del(left);
+  redisClient.disconnect();
   await clone[Symbol.asyncDispose]();
 });
 
@@ -120,18 +126,14 @@ const audit = () =>
   database.commands<{ action: string; actor: string; subject: string }[]>`
     select action, actor, subject from audit_events order by id`;
 
+/** What waits at a bell. */
+async function rungAt(bell: "fetch" | "render"): Promise<unknown[]> {
+  const entries = await redisClient.hvals(`{${prefixName()}}:${bell}:jobs`);
+  return entries.map((entry) => (JSON.parse(entry) as { data: unknown }).data);
+}
+
 describe("proxy-health", () => {
   test("W4 proof of health lifts a quarantine, audited, and wakes the workers of its transport", async () => {
-    const rung = createGate();
-    const listener = createBellListener({
-      redisUrl: redis.url,
-      prefix: `{${prefixName()}}`,
-      kind: "render",
-      onRing: () => rung.open(),
-      logger: createLogger({ name: "test", level: "silent" }),
-    });
-    await listener.start(new AbortController().signal);
-    cleanups.push(() => listener.stop(performance.now()));
     await quarantine("CLOUDFLARE_RENDER", "PROVIDER_PAYMENT");
     answers = { CLOUDFLARE_RENDER: () => HEALTHY };
     await startWorker();
@@ -141,7 +143,7 @@ describe("proxy-health", () => {
       actor: "system:proxy-health",
       subject: "route:CLOUDFLARE_RENDER",
     });
-    await rung.opened;
+    await expect.poll(() => rungAt("render"), { timeout: 10_000 }).toEqual([{ transport: "RENDER" }]);
     expect(asked).toHaveLength(1);
     expect(asked[0]?.quarantinedFor).toBe("PROVIDER_PAYMENT");
   });
