@@ -120,10 +120,13 @@ const BLOCKED: Record<string, { overrides: Partial<NewJob>; block(): Promise<unk
 };
 
 // The claim of every caller walks the ring of callers: what it does for one of them, all others wait for.
-test.each(Object.keys(BLOCKED))(
-  "J9 one caller's 50,000 jobs of %s keep no slot and no time from another caller, before and after they are deferred",
-  async (name) => {
-    await submitMany("big", 50_000, BLOCKED[name]?.overrides);
+test.each([
+  ["a held host", 50_000],
+  ["a quarantined route", 5_000],
+] as const)(
+  "J9 one caller's jobs of %s, %i of them, keep no slot and no time from another caller, before and after they are deferred",
+  async (name, count) => {
+    await submitMany("big", count, BLOCKED[name]?.overrides);
     await submitMany("small", 40);
     await BLOCKED[name]?.block();
     await untilAllDue();
@@ -149,13 +152,13 @@ test.each(Object.keys(BLOCKED))(
       last = await deferJobs(sql, { limit: 1_000 });
       moved += last;
     }
-    expect(moved).toBe(50_000);
-    expect(batches).toBe(51);
+    expect(moved).toBe(count);
+    expect(batches).toBe(count / 1_000 + 1);
     const after = await timed(10);
     expect(after.batch.leases).toHaveLength(10);
-    // Measured 5 to 15 ms before and 2 to 5 ms after; walking all 50,000 takes ten times as long.
+    // Measured 6 ms for a window of 1,000 that can't be taken; the claim just after a deferral also steps over its dead entries.
     console.log(
-      `claims past 50,000 of ${name}: ${one.tookMs.toFixed(1)}, ${ten.tookMs.toFixed(1)}, then ${after.tookMs.toFixed(1)} ms`,
+      `claims past ${count} of ${name}: ${one.tookMs.toFixed(1)}, ${ten.tookMs.toFixed(1)}, then ${after.tookMs.toFixed(1)} ms`,
     );
     const [row] =
       await sql`select count(*)::int as due from jobs where status = 'QUEUED' and due_at <= clock_timestamp()`;
