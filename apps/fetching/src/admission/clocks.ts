@@ -56,7 +56,7 @@ return { now, at, isBooked and 1 or 0 }
 
 type Home = "REDIS" | "POSTGRES";
 
-/** What other processes may have booked unseen by a clock that hardly anybody waits for. */
+/** What other processes may have booked unseen where nobody waited. */
 const SLACK_MS_MIN = 250;
 /** Clocks remembered per process. */
 const SEEN_MAX = 10_000;
@@ -90,7 +90,7 @@ export function createClocks(parts: {
   /** Where there was a queue, others may have booked as far ahead as anybody may, which is `voidMs`. */
   function slackMsOf(aheadMs: number, intervalMs: number): number {
     const leastMs = Math.max(intervalMs, SLACK_MS_MIN);
-    return aheadMs <= leastMs ? leastMs : Math.max(leastMs, parts.voidMs - aheadMs);
+    return aheadMs <= intervalMs ? leastMs : Math.max(leastMs, parts.voidMs - aheadMs);
   }
 
   /** A clock that Postgres answered for last is not lost there. */
