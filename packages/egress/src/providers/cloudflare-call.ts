@@ -1,4 +1,6 @@
 import type { UpstreamFailure } from "@keble-scraper/contract";
+import { BLOCK_SAMPLE_BYTES_MAX } from "../block-pages/block-patterns.ts";
+import { detectBlockPage } from "../block-pages/detect-block-page.ts";
 import { vetUrl, type VettedUrl, type VetUrlOptions } from "../policy/vet-url.ts";
 import {
   type BodySink,
@@ -11,6 +13,7 @@ import type { HeadVerdict } from "../transport/exchange.ts";
 import { toUpstreamFailure } from "../transport/failure-kind.ts";
 import { judgeStatus } from "../transport/judge-status.ts";
 import { planRead } from "../transport/read-verdict.ts";
+import { REFUSED_BYTES_MAX } from "../transport/refused-body.ts";
 import { readResponseHead, type ResponseHead } from "../transport/response-head.ts";
 import { type Stop, STOPPED, untilStop } from "../transport/stop.ts";
 import { toFetchResponse } from "../transport/to-fetch-response.ts";
@@ -23,7 +26,8 @@ import type { CloudflareApi } from "./probe-cloudflare.ts";
 import type { ProviderClient } from "./provider-client.ts";
 import { NO_EVIDENCE, type ProviderRow, toCallFailure, toProviderFailure } from "./provider-failure.ts";
 import type { ProviderAsk, ProviderCallContext, ProviderCallEnd } from "./provider-transport.ts";
-import { readThrough, REFUSED_BYTES_MAX, toRefusedBody } from "./refused-body.ts";
+import { refusedPage, walledPage } from "./provider-page.ts";
+import { readThrough } from "./read-through.ts";
 
 /** What a call is made with. */
 export type CloudflareParts = {
@@ -54,7 +58,7 @@ export async function callCloudflare(
   const { client, clock } = parts;
   const { stop, record, usage } = context;
   const startedAt = clock.monotonicMs();
-  let decision: Decision | null = null;
+  let decision = null as Decision | null;
   const result = await client.call({
     method: "POST",
     path: toCallPath(parts.api.accountId, ask.capture),
@@ -68,11 +72,10 @@ export async function callCloudflare(
       record.headArrived();
       const decided = decide(head, ask, sink, parts);
       ({ decision } = decided);
-      if (decided.decision.kind === "BYTES") record.reads(decided.decision.body);
+      if (decision.kind === "BYTES") record.reads(decision.body);
       return decided.verdict;
     },
   });
-  const made = decision as Decision | null;
   const { sent, head, wireBytes } = record.progress;
   usage.requestId = head === null ? null : cloudflareRequestId(head);
   // Without an answer nobody says how long the browser ran: no longer than we waited, as far as we know.
@@ -85,15 +88,16 @@ export async function callCloudflare(
     refusedBody: null,
   });
   if (result.kind === "STOPPED") return { kind: "STOPPED" };
-  if (made?.kind === "REFUSED") return fail(made.failure);
+  if (decision?.kind === "REFUSED") return fail(decision.failure);
   // Whether its body came whole or not, a status of its own is the API's answer.
-  const isRefusal = made?.kind === "ENVELOPE" && head !== null && !isSuccess(head);
+  const isRefusal = decision?.kind === "ENVELOPE" && head !== null && !isSuccess(head);
   if (result.kind !== "DONE" && !isRefusal) return fail(toCallFailure(result, "BROWSER_PROVIDER", usage.requestId));
-  if (made === null || head === null) throw new Error("a response ended without a decision about its head");
-  if (made.kind === "ENVELOPE") return readAnswer(head, made.reader, ask, sink, context, parts);
-  if (made.body === null || made.body.bytes() === 0) return fail(oddAnswer(head, CLOUDFLARE_FAILED, "EMPTY_ANSWER"));
+  if (decision === null || head === null) throw new Error("a response ended without a decision about its head");
+  if (decision.kind === "ENVELOPE") return readAnswer(head, decision.reader, ask, sink, context, parts);
+  if (decision.body === null || decision.body.bytes() === 0)
+    return fail(oddAnswer(head, CLOUDFLARE_FAILED, "EMPTY_ANSWER"));
   const page = toPageHead(200, ask.capture);
-  return { kind: "ANSWER", response: await toFetchResponse(page, ask.url, [], made.body, wireBytes) };
+  return { kind: "ANSWER", response: await toFetchResponse(page, ask.url, [], decision.body, wireBytes) };
 }
 
 function decide(
@@ -125,7 +129,7 @@ async function readAnswer(
   ask: ProviderAsk,
   sink: BodySink,
   { stop, record }: ProviderCallContext,
-  { clock, policy }: CloudflareParts,
+  { client, clock, policy }: CloudflareParts,
 ): Promise<ProviderCallEnd> {
   const fail = (failure: UpstreamFailure, httpStatus: number | null = null): ProviderCallEnd => ({
     kind: "FAILED",
@@ -136,7 +140,7 @@ async function readAnswer(
   const { wireBytes } = record.progress;
   const isAnswer = isSuccess(head);
   if (isAnswer && wireBytes === 0) return fail(oddAnswer(head, CLOUDFLARE_FAILED, "EMPTY_ANSWER"));
-  const envelope = readEnvelope(reader.skeleton());
+  const envelope = readEnvelope(client.redact(reader.skeleton()));
   const chunks = reader.result();
   if (!isAnswer || envelope?.isSuccess !== true) {
     if (isAnswer && (envelope === null || envelope.errors.length === 0)) {
@@ -151,11 +155,15 @@ async function readAnswer(
   const url = envelope.finalUrl === null ? ask.url : readFinalUrl(envelope.finalUrl, policy);
   if (url === null) return fail(toUpstreamFailure("REDIRECT_REJECTED", { httpStatus }), httpStatus);
   const failure = judgeStatus(page, { accept: ask.accept, isConditional: false, wallMs: clock.wallMs() });
+  const start = createHeadOfBody(failure === null ? BLOCK_SAMPLE_BYTES_MAX : REFUSED_BYTES_MAX);
+  for (const chunk of chunks) start.add(chunk);
+  const bytes = start.read();
   if (failure !== null) {
-    const start = createHeadOfBody(REFUSED_BYTES_MAX);
-    for (const chunk of chunks) start.add(chunk);
-    return { kind: "FAILED", failure, httpStatus, refusedBody: toRefusedBody(start.read(), page, url.href) };
+    const refused = { bytes, contentType: CAPTURE_TYPES.DOM, httpStatus, finalUrl: url.href };
+    return refusedPage(page, failure, bytes.length === 0 || ask.purpose === "ROBOTS" ? null : refused);
   }
+  const wall = ask.purpose === "PAGE" ? detectBlockPage({ httpStatus, headers: page.headers, sample: bytes }) : null;
+  if (wall !== null) return walledPage(page, { page: wall, bytes }, url);
   const body = createSinkStage(sink, ask.maxBodyBytes);
   record.reads(body);
   if ((await writeAll(chunks, body, stop)) === STOPPED) return { kind: "STOPPED" };

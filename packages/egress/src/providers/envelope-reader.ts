@@ -133,6 +133,7 @@ export function createEnvelopeReader(resultBytesMax: number): EnvelopeReader {
       } else if (byte === QUOTE) {
         flushHalf();
         where = "OUTSIDE";
+        at += 1;
       } else {
         flushHalf();
         const end = plainEnd(chunk, at);
@@ -154,7 +155,8 @@ export function createEnvelopeReader(resultBytesMax: number): EnvelopeReader {
       while (at < chunk.length) {
         if (where === "RESULT") {
           at = readResult(chunk, at);
-          keptTo = at;
+          // The quote that ended it stays in the skeleton.
+          keptTo = (where as string) === "RESULT" ? at : at - 1;
           continue;
         }
         if (where === "TEXT") text(chunk[at] ?? 0);

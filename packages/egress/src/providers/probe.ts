@@ -2,14 +2,13 @@ import type { UpstreamCode, UpstreamFailure } from "@keble-scraper/contract";
 import type { Resolver } from "../dns/resolver.ts";
 import type { AddressPolicy } from "../policy/classify-address.ts";
 import { createHeadOfBody, EnoughRead } from "../transport/body-stage.ts";
-import { createDecoders, parseContentCodings } from "../transport/content-codings.ts";
-import { responseCeilingBytes } from "../transport/egress-limits.ts";
 import type { ExchangeProgress } from "../transport/exchange.ts";
 import type { PinnedClientOverrides } from "../transport/pinned-client.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
 import { createStop } from "../transport/stop.ts";
 import { createProviderClient, type ProviderApi, type ProviderClient } from "./provider-client.ts";
 import { type ProviderOrigin, toCallFailure, toTimeout } from "./provider-failure.ts";
+import { readThrough } from "./read-through.ts";
 
 /** Whether a provider would serve us now. A probe that was aborted is a failure like one that got no answer. */
 export type ProbeResult = { readonly ok: true } | { readonly ok: false; readonly failure: UpstreamFailure };
@@ -90,14 +89,7 @@ async function ask(
     stop,
     progress,
     timings: { dnsMs: null, connectMs: null },
-    onHead(head) {
-      if (!head.mayHaveBody) return { do: "SKIP" };
-      const codings = parseContentCodings(head.values("content-encoding"), limits.codingsMax);
-      if (codings === null) return { do: "FAIL", kind: "ENCODING_UNSUPPORTED" };
-      const stage = createDecoders(codings, last, ANSWER_BYTES_MAX + limits.wireSlackBytes);
-      const wireBytesMax = ANSWER_BYTES_MAX + limits.wireSlackBytes;
-      return { do: "READ", stage, wireBytesMax, ceilingBytes: responseCeilingBytes(limits, wireBytesMax) };
-    },
+    onHead: (head) => readThrough(head, last, ANSWER_BYTES_MAX, limits),
   });
   if (result.kind === "DONE") return { ok: true, head: result.head, text: kept.read().toString("utf8") };
   if (result.kind === "STOPPED") {

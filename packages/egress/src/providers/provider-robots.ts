@@ -51,6 +51,7 @@ export function createProviderRobots({
         },
       };
       const ask = {
+        purpose: "ROBOTS",
         url,
         headers: {},
         accept: "ANY_RESPONSE",

@@ -35,8 +35,8 @@ export type ProviderCallContext = {
   readonly usage: CallUsage;
 };
 
-/** What one call asks for. Every field is an attempt's own but for a robots.txt. */
-export type ProviderAsk = Pick<
+/** What one call asks for. ROBOTS: a refused robots.txt has a meaning of its own, whoever refuses it. */
+export type ProviderAsk = { readonly purpose: "PAGE" | "ROBOTS" } & Pick<
   FetchRequest,
   "url" | "headers" | "accept" | "contentTypes" | "maxBodyBytes" | "callerId" | "capture" | "egress"
 >;
@@ -121,7 +121,7 @@ async function attempt(
   if (admitted.kind === "STOPPED") return stopped();
   if (admitted.kind === "WAIT") return end(record.giveBack(admitted.wait));
   const result = await protocol
-    .send(request, sink, { stop, endsAt, record, usage: used.begin() })
+    .send({ ...request, purpose: "PAGE" }, sink, { stop, endsAt, record, usage: used.begin() })
     .finally(admitted.done);
   if (result.kind === "STOPPED") return stopped();
   if (result.kind === "ANSWER") return end(record.succeed(result.response));

@@ -10,11 +10,13 @@ import { NOT_THE_API, REFUSED_BY_POLICY, rowOfUnlockerCode, rowOfUnlockerStatus,
  * - TARGET: the target's own answer, with its status and what of its headers came through.
  * - REFUSED: the provider's own refusal, complete.
  * - REFUSED_IN_BODY: the provider's own refusal, whose reason may stand in its body: see `refusalInBody`.
+ * - UNMARKED: a 200 that nobody signed: see `unmarkedRefusal`.
  */
 export type UnlockerAnswer =
   | { readonly kind: "TARGET"; readonly head: ResponseHead }
   | { readonly kind: "REFUSED"; readonly failure: UpstreamFailure }
-  | { readonly kind: "REFUSED_IN_BODY" };
+  | { readonly kind: "REFUSED_IN_BODY" }
+  | { readonly kind: "UNMARKED" };
 
 /** What `x-brd-debug` says of a request, where it says it. */
 export type UnlockerDebug = { readonly isBilled: boolean | null; readonly requestId: string | null };
@@ -33,13 +35,14 @@ export function readUnlockerAnswer(head: ResponseHead, wallMs: number): Unlocker
     return { kind: "REFUSED", failure: refusal(head, code, inner ?? head.httpStatus, wallMs) };
   }
   if (head.httpStatus === 400) return { kind: "REFUSED_IN_BODY" };
+  // Of the API itself, a 403 is a key without the right to use it.
+  if (head.httpStatus === 403) {
+    return { kind: "REFUSED", failure: failureOf(head, WRONG_KEY, "HTTP_403", 403, wallMs) };
+  }
   if (head.httpStatus !== 200) {
     return { kind: "REFUSED", failure: refusal(head, null, head.httpStatus, wallMs) };
   }
-  // An answer of the Unlocker's carries its mark; a page without one was made by whatever stands in its place.
-  if (inner === null && !isMarked(head)) {
-    return { kind: "REFUSED", failure: failureOf(head, NOT_THE_API, "NOT_THE_API", null, wallMs) };
-  }
+  if (inner === null && !isMarked(head)) return { kind: "UNMARKED" };
   return { kind: "TARGET", head: toTargetHead(head, inner ?? 200) };
 }
 
@@ -48,6 +51,11 @@ export function refusalInBody(head: ResponseHead, text: string, wallMs: number):
   if (/^\s*zone\b.{0,200}\bnot found/isu.test(text)) return failureOf(head, WRONG_KEY, "zone_not_found", 400, wallMs);
   const code = parseObject(text)?.["error_code"];
   return refusal(head, typeof code === "string" ? readToken(code, CODE_CHARS_MAX) : null, 400, wallMs);
+}
+
+/** An answer of the Unlocker's carries its mark: a page without one was made by whatever stands in its place. */
+export function unmarkedRefusal(head: ResponseHead, isEmpty: boolean, wallMs: number): UpstreamFailure {
+  return isEmpty ? emptyRefusal(head, 200, wallMs) : failureOf(head, NOT_THE_API, "NOT_THE_API", 200, wallMs);
 }
 
 /** The failure of an answer without a byte: how the provider's policy refuses a URL without saying so. */

@@ -1,20 +1,25 @@
 import type { UpstreamFailure } from "@keble-scraper/contract";
-import { matchesContentTypes } from "../content/media-type.ts";
 import { isRedirectStatus, nextUrl } from "../policy/next-url.ts";
 import { vetUrl, type VettedUrl, type VetUrlOptions } from "../policy/vet-url.ts";
-import type { BodySink, SinkStage } from "../transport/body-stage.ts";
+import type { BodySink } from "../transport/body-stage.ts";
 import type { HeadVerdict } from "../transport/exchange.ts";
 import { toUpstreamFailure } from "../transport/failure-kind.ts";
-import { judgeStatus } from "../transport/judge-status.ts";
-import { planRead } from "../transport/read-verdict.ts";
+import { type HopDecision, judgeHead } from "../transport/judge-head.ts";
+import { planRefusedRead, type RefusedReading } from "../transport/refused-body.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
 import { toFetchResponse } from "../transport/to-fetch-response.ts";
 import type { UnlockerApi } from "./probe-unlocker.ts";
 import type { ProviderClient } from "./provider-client.ts";
 import { toCallFailure } from "./provider-failure.ts";
 import type { ProviderAsk, ProviderCallContext, ProviderCallEnd } from "./provider-transport.ts";
-import { keepBody, type KeptBody, REFUSED_BYTES_MAX, toRefusedBody } from "./refused-body.ts";
-import { emptyRefusal, readUnlockerAnswer, readUnlockerDebug, refusalInBody } from "./unlocker-answer.ts";
+import { failedPage, walledPage } from "./provider-page.ts";
+import {
+  emptyRefusal,
+  readUnlockerAnswer,
+  readUnlockerDebug,
+  refusalInBody,
+  unmarkedRefusal,
+} from "./unlocker-answer.ts";
 
 /** What a call is made with. */
 export type UnlockerParts = {
@@ -27,18 +32,16 @@ export type UnlockerParts = {
 /** Refusals of the API's own are a line of text or a small object. */
 const REASON_BYTES_MAX = 4 * 1024;
 
-/** What a head led to. FAIL is the target's answer, with its body as evidence; REFUSED the provider's own. */
+/** What a head led to. PAGE: the target's answer, judged like any; REFUSED: the provider's own. */
 type Decision =
-  | { readonly kind: "ANSWER"; readonly head: ResponseHead; readonly url: VettedUrl; readonly body: SinkStage | null }
   | {
-      readonly kind: "FAIL";
+      readonly kind: "PAGE";
       readonly head: ResponseHead;
       readonly url: VettedUrl;
-      readonly failure: UpstreamFailure;
-      readonly kept: KeptBody | null;
+      readonly page: Exclude<HopDecision, { readonly kind: "FOLLOW" }>;
     }
   | { readonly kind: "REFUSED"; readonly failure: UpstreamFailure }
-  | { readonly kind: "REFUSED_IN_BODY"; readonly head: ResponseHead; readonly kept: KeptBody };
+  | { readonly kind: "REFUSED_IN_BODY" | "UNMARKED"; readonly head: ResponseHead; readonly body: RefusedReading };
 
 type Decided = { readonly decision: Decision; readonly verdict: HeadVerdict };
 
@@ -50,7 +53,7 @@ export async function callUnlocker(
   parts: UnlockerParts,
 ): Promise<ProviderCallEnd> {
   const { client } = parts;
-  let decision: Decision | null = null;
+  let decision = null as Decision | null;
   const result = await client.call({
     method: "POST",
     path: "/request",
@@ -64,11 +67,10 @@ export async function callUnlocker(
       record.headArrived();
       const decided = decide(head, ask, sink, parts);
       ({ decision } = decided);
-      if (decided.decision.kind === "ANSWER") record.reads(decided.decision.body);
+      if (decision.kind === "PAGE" && decision.page.kind === "ANSWER") record.reads(decision.page.body);
       return decided.verdict;
     },
   });
-  const made = decision as Decision | null;
   const { sent, head, wireBytes } = record.progress;
   const debug = head === null ? null : readUnlockerDebug(head);
   usage.isBillable = sent;
@@ -80,27 +82,34 @@ export async function callUnlocker(
     usage.isBilled ??= false;
     return { kind: "FAILED", failure, httpStatus: null, refusedBody: null };
   };
-  if (result.kind === "STOPPED") return { kind: "STOPPED" };
-  if (made === null || (made.kind === "ANSWER" && result.kind !== "DONE")) {
-    if (result.kind === "DONE") throw new Error("a response ended without a decision about its head");
+  if (result.kind === "STOPPED" && (stop.reason === "ABORTED" || !isFinal(decision))) return { kind: "STOPPED" };
+  if (decision === null || (result.kind !== "DONE" && !isFinal(decision))) {
+    if (result.kind === "DONE" || result.kind === "STOPPED")
+      throw new Error("an answer without a decision on its head");
     const failure = toCallFailure(result, "PAID_EGRESS", usage.requestId);
-    return { kind: "FAILED", failure, httpStatus: made?.head.httpStatus ?? null, refusedBody: null };
+    const httpStatus = decision?.kind === "PAGE" ? decision.head.httpStatus : null;
+    return { kind: "FAILED", failure, httpStatus, refusedBody: null };
   }
-  if (made.kind === "REFUSED") return refused(made.failure);
+  if (decision.kind === "REFUSED") return refused(decision.failure);
   const wallMs = parts.clock.wallMs();
-  // Whether its body came whole or not, what a refusal says is its answer.
-  if (made.kind === "REFUSED_IN_BODY")
-    return refused(refusalInBody(made.head, client.redact(made.kept.read().toString("utf8")), wallMs));
-  const { httpStatus } = made.head;
-  const isEmpty = made.kind === "ANSWER" ? made.body?.bytes() === 0 : made.kept?.read().length === 0;
-  if (isEmpty && usage.isBilled !== true && mayBeSilentRefusal(httpStatus)) {
-    return refused(emptyRefusal(made.head, httpStatus, wallMs));
+  if (decision.kind !== "PAGE") {
+    const body = decision.body.read()?.bytes ?? null;
+    if (decision.kind === "UNMARKED") return refused(unmarkedRefusal(decision.head, body === null, wallMs));
+    return refused(refusalInBody(decision.head, client.redact(body?.toString("utf8") ?? ""), wallMs));
   }
-  if (made.kind === "ANSWER") {
-    return { kind: "ANSWER", response: await toFetchResponse(made.head, made.url, [], made.body, wireBytes) };
+  const { page, url } = decision;
+  if (usage.isBilled !== true && ask.purpose === "PAGE" && mayBeSilentRefusal(decision)) {
+    return refused(emptyRefusal(decision.head, decision.head.httpStatus, wallMs));
   }
-  const refusedBody = made.kept === null ? null : toRefusedBody(made.kept.read(), made.head, made.url.href);
-  return { kind: "FAILED", failure: made.failure, httpStatus, refusedBody };
+  if (page.kind === "FAIL") return failedPage(decision.head, page);
+  const wall = page.screen?.found() ?? null;
+  if (wall !== null) return walledPage(decision.head, wall, url);
+  return { kind: "ANSWER", response: await toFetchResponse(decision.head, url, [], page.body, wireBytes) };
+}
+
+/** Whether the head said all: how the body went changes nothing then, unless the caller ended the attempt. */
+function isFinal(decision: Decision | null): boolean {
+  return decision !== null && (decision.kind !== "PAGE" || decision.page.kind === "FAIL");
 }
 
 function toRequestBody(ask: ProviderAsk, zone: string): string {
@@ -121,27 +130,35 @@ function decide(head: ResponseHead, ask: ProviderAsk, sink: BodySink, parts: Unl
   const wallMs = clock.wallMs();
   const answer = readUnlockerAnswer(head, wallMs);
   if (answer.kind === "REFUSED") return { decision: answer, verdict: { do: "SKIP" } };
-  if (answer.kind === "REFUSED_IN_BODY") {
-    const kept = keepBody(head, REASON_BYTES_MAX, client.limits);
-    return { decision: { kind: "REFUSED_IN_BODY", head, kept }, verdict: kept.verdict };
+  if (answer.kind !== "TARGET") {
+    const body = planRefusedRead(head, ask.url, REASON_BYTES_MAX, client.limits);
+    return { decision: { kind: answer.kind, head, body }, verdict: body.verdict };
   }
-  const { httpStatus } = answer.head;
   const url = finalUrlOf(answer.head, ask.url, policy);
-  const skip = (failure: UpstreamFailure): Decided => ({
-    decision: { kind: "FAIL", head: answer.head, url: url ?? ask.url, failure, kept: null },
-    verdict: { do: "SKIP" },
+  if (url === null) {
+    const failure = toUpstreamFailure("REDIRECT_REJECTED", { httpStatus: answer.head.httpStatus });
+    const page = { kind: "FAIL", failure, refused: null } as const;
+    return { decision: { kind: "PAGE", head: answer.head, url: ask.url, page }, verdict: { do: "SKIP" } };
+  }
+  // A redirect that the provider did not follow is an answer like any: a second URL would be a second request to pay.
+  const judged = judgeHead(withoutLocation(answer.head), {
+    url,
+    seen: new Set(),
+    redirectsFollowed: 0,
+    isConditional: false,
+    request: ask,
+    policy,
+    limits: client.limits,
+    sink,
+    wallMs,
+    purpose: ask.purpose,
   });
-  if (url === null) return skip(toUpstreamFailure("REDIRECT_REJECTED", { httpStatus }));
-  const failure = judgeStatus(answer.head, { accept: ask.accept, isConditional: false, wallMs });
-  if (failure !== null) {
-    const kept = keepBody(answer.head, REFUSED_BYTES_MAX, client.limits);
-    return { decision: { kind: "FAIL", head: answer.head, url, failure, kept }, verdict: kept.verdict };
-  }
-  if (ask.contentTypes !== null && !matchesContentTypes(answer.head.value("content-type"), ask.contentTypes)) {
-    return skip(toUpstreamFailure("UNWANTED_CONTENT_TYPE", { httpStatus }));
-  }
-  const { verdict, body } = planRead(answer.head, sink, ask.maxBodyBytes, client.limits);
-  return { decision: { kind: "ANSWER", head: answer.head, url, body }, verdict };
+  if (judged.decision.kind === "FOLLOW") throw new Error("a redirect without a Location was to be followed");
+  return { decision: { kind: "PAGE", head: answer.head, url, page: judged.decision }, verdict: judged.verdict };
+}
+
+function withoutLocation(head: ResponseHead): ResponseHead {
+  return { ...head, values: (name) => (name === "location" ? [] : head.values(name)) };
 }
 
 /**
@@ -160,6 +177,8 @@ function finalUrlOf(head: ResponseHead, asked: VettedUrl, policy: VetUrlOptions)
 }
 
 /** A success without a byte, or a 403 without one: an answer that nobody claims is the provider's policy. */
-function mayBeSilentRefusal(httpStatus: number): boolean {
-  return httpStatus === 403 || (httpStatus >= 200 && httpStatus <= 299 && httpStatus !== 204 && httpStatus !== 205);
+function mayBeSilentRefusal({ head: { httpStatus }, page }: Extract<Decision, { readonly kind: "PAGE" }>): boolean {
+  const isSuccess = httpStatus >= 200 && httpStatus <= 299 && httpStatus !== 205;
+  if (page.kind === "ANSWER") return page.body?.bytes() === 0 && (isSuccess || httpStatus === 403);
+  return httpStatus === 403 && page.refused?.read() === null;
 }
