@@ -89,7 +89,12 @@ const REST: [string, () => Promise<{ status: number; headers: object; body: unkn
     422,
     "ROUTE_UNAVAILABLE",
   ],
-  ["rendering", () => api.call("POST", "/v1/jobs", { body: { ...good, transport: "RENDER" } }), 422, "NOT_SUPPORTED"],
+  [
+    "rendering",
+    () => api.call("POST", "/v1/jobs", { body: { ...good, transport: "RENDER" } }),
+    422,
+    "ROUTE_UNAVAILABLE",
+  ],
   ["JSON cut in half", () => raw("/v1/jobs", "POST", `{"target":{"url":"https://exam`), 400, "INVALID_REQUEST"],
   [
     "a body that is not JSON",
