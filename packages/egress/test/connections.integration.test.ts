@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { bytes, createGate, page, stall, startOrigin } from "@keble-scraper/testkit";
+import { bytes, createGate, page, redirect, stall, startOrigin } from "@keble-scraper/testkit";
 import { describe, expect, it } from "vitest";
 import { ADMIT_ALL, DEFAULT_EGRESS_LIMITS } from "../src/index.ts";
 import { Connection } from "../src/transport/connection.ts";
@@ -26,6 +26,13 @@ describe("pooled connections", () => {
     await turns();
     await rig.get(URL_A, { callerId: "caller-a" });
     expect(origin.requests.map(({ connection }) => connection)).toEqual([1, 2, 1]);
+  });
+
+  it("a redirect within a host goes over the connection that it came by", async () => {
+    await using origin = await startOrigin({ paths: { "/a": redirect("/b"), "/b": redirect("/c"), "/c": page("c") } });
+    await using rig = createRig(origin);
+    expect((await rig.get(URL_A)).outcome.ok).toBe(true);
+    expect(origin.requests.map(({ connection }) => connection)).toEqual([1, 1, 1]);
   });
 
   it("W6 hosts and ports never share a connection, though they have one address", async () => {

@@ -17,6 +17,26 @@ const CODES = { NXDOMAIN: 3, SERVFAIL: 2, REFUSED: 5 } as const;
 /** What c-ares announces by EDNS; longer answers go by TCP. */
 const UDP_BYTES_MAX = 1232;
 
+/** What a zone answers to a question in wire format; null: nothing. `questions` lists what was asked, in order. */
+export function createDnsReplies(
+  zone: DnsZone,
+  onQuestion: (question: string) => void = () => {},
+): { readonly questions: readonly string[]; reply(query: Buffer): Buffer | null } {
+  const questions: string[] = [];
+  return {
+    questions,
+    reply(query) {
+      const { question, end } = readQuestion(query);
+      const earlier = questions.filter((asked) => asked === question).length;
+      questions.push(question);
+      onQuestion(question);
+      const entry = zone[question] ?? "NXDOMAIN";
+      const behaviour = typeof entry === "function" ? entry(earlier) : entry;
+      return behaviour === "SILENT" ? null : writeReply(query, end, behaviour);
+    },
+  };
+}
+
 /** A small authoritative DNS server on a loopback port, by UDP and TCP. `questions` lists what was asked, in order. */
 export async function openDnsServer(zone: DnsZone): Promise<{
   readonly server: string;
@@ -24,17 +44,8 @@ export async function openDnsServer(zone: DnsZone): Promise<{
   readonly asked: (question: string) => Promise<void>;
   readonly [Symbol.asyncDispose]: () => Promise<void>;
 }> {
-  const questions: string[] = [];
   const watchers = new Map<string, () => void>();
-  const reply = (query: Buffer): Buffer | null => {
-    const { question, end } = readQuestion(query);
-    const earlier = questions.filter((asked) => asked === question).length;
-    questions.push(question);
-    watchers.get(question)?.();
-    const entry = zone[question] ?? "NXDOMAIN";
-    const behaviour = typeof entry === "function" ? entry(earlier) : entry;
-    return behaviour === "SILENT" ? null : writeReply(query, end, behaviour);
-  };
+  const { questions, reply } = createDnsReplies(zone, (question) => watchers.get(question)?.());
   const sockets = new Set<Socket>();
   const tcp = createServer((socket) => {
     sockets.add(socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket)));

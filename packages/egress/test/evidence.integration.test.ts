@@ -81,7 +81,7 @@ describe("the body of a failed answer", () => {
     await origin.allClosed();
   });
 
-  it.each([
+  it.each<[string, { readonly attemptLimitMs?: number; readonly deadline?: number }]>([
     ["the attempt's limit", { attemptLimitMs: 500 }],
     ["the job's deadline", { deadline: 500 }],
   ])("F1 that stalls until %s is still that answer's", async (_what, limits) => {

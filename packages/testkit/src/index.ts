@@ -32,3 +32,4 @@ export {
 } from "./providers/start-cloudflare-api.ts";
 export { startUnlockerApi, type UnlockerAnswer, type UnlockerApiServer } from "./providers/start-unlocker-api.ts";
 export { requireChromium } from "./chromium/require-chromium.ts";
+export { type ProviderServer, type ScriptedAnswer, startProviderServer } from "./providers/provider-server.ts";

@@ -91,7 +91,7 @@ async function ask(
     timings: { dnsMs: null, connectMs: null },
     onHead: (head) => readThrough(head, last, ANSWER_BYTES_MAX, limits),
   });
-  if (result.kind === "DONE") return { ok: true, head: result.head, text: kept.read().toString("utf8") };
+  if (result.kind === "DONE") return { ok: true, head: result.head, text: client.redact(kept.read().toString("utf8")) };
   if (result.kind === "STOPPED") {
     return { ok: false, failure: toTimeout(progress.head === null ? "HEAD" : "BODY", origin, null) };
   }
