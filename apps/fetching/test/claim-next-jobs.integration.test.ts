@@ -7,6 +7,7 @@ function claimsOf(
   onPartial: (error: unknown) => void = () => undefined,
 ) {
   return createClaimNextJobs({
+    transport: "HTTP",
     sql: rig.database.commands,
     leaseSeconds: 60,
     callerRunningMax: null,
@@ -53,6 +54,7 @@ test("J4 a claim that fails half way returns what it had taken, so that nobody w
   });
   const partial: unknown[] = [];
   const claimNext = createClaimNextJobs({
+    transport: "HTTP",
     sql: failing,
     leaseSeconds: 60,
     callerRunningMax: null,
