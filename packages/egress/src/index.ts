@@ -1,3 +1,4 @@
+export { createDohResolver, type DohResolver, type DohResolverOptions } from "./dns/doh-resolver.ts";
 export {
   createResolver,
   type DnsFailureKind,
@@ -40,6 +41,7 @@ export {
   PRODUCT_TOKEN,
   type DirectTransportOptions,
 } from "./transport/direct-transport.ts";
+export type { DevelopmentEgress } from "./transport/development-egress.ts";
 export { ADMIT_ALL, type AdmitHop, type Hop, type HopVerdict, type HopWait } from "./transport/admission.ts";
 export { hostKeyOf } from "./transport/host-key.ts";
 export type { Transport } from "./transport/transport.ts";

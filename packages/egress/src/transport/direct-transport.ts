@@ -1,5 +1,6 @@
 import type { Resolver } from "../dns/resolver.ts";
 import type { VetUrlOptions } from "../policy/vet-url.ts";
+import { createDevelopmentParts, type DevelopmentEgress } from "./development-egress.ts";
 import { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./egress-limits.ts";
 import { fetchAttempt } from "./fetch-attempt.ts";
 import { createRobotsGate } from "../robots/robots-gate.ts";
@@ -17,6 +18,8 @@ export type DirectTransportOptions = {
   readonly limits?: Partial<EgressLimits>;
   /** Identifies the fetcher to sites, with the product token KebleScraper. */
   readonly userAgent?: string;
+  /** Development and test only: everything but listed targets goes out by this proxy, and `resolver` answers listed names only. */
+  readonly developmentEgress?: DevelopmentEgress;
   readonly clock?: { monotonicMs(): number; wallMs(): number };
   /** For tests; never from settings. */
   readonly overrides?: PinnedClientOverrides;
@@ -35,9 +38,14 @@ const SYSTEM_CLOCK = { monotonicMs: () => performance.now(), wallMs: () => Date.
 
 /** Fetches from this machine's own addresses, with a pool of its own. */
 export function createDirectTransport(options: DirectTransportOptions): Transport {
-  const { resolver, policy = {}, clock = SYSTEM_CLOCK, userAgent = DEFAULT_USER_AGENT } = options;
+  const { policy = {}, clock = SYSTEM_CLOCK, userAgent = DEFAULT_USER_AGENT, overrides = {} } = options;
   const limits: EgressLimits = { ...DEFAULT_EGRESS_LIMITS, ...options.limits };
-  const client = createPinnedClient({ resolver, policy, limits, overrides: options.overrides });
+  const development =
+    options.developmentEgress === undefined
+      ? null
+      : createDevelopmentParts({ egress: options.developmentEgress, system: options.resolver, policy, overrides });
+  const { resolver } = development ?? options;
+  const client = createPinnedClient({ resolver, policy, limits, overrides, dial: development?.dial });
   const running = createRunningAttempts(client);
   const scope = { transport: "HTTP", route: "DIRECT" } as const;
   const parts = { client, policy, limits, userAgent, clock, scope, meter: null } as const;
@@ -65,7 +73,10 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
         ),
       );
     },
-    close: (deadline) => running.close(deadline),
-    sockets: () => client.sockets(),
+    async close(deadline) {
+      await running.close(deadline);
+      await development?.close();
+    },
+    sockets: () => client.sockets() + (development?.sockets() ?? 0),
   };
 }

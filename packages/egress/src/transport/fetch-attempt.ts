@@ -123,6 +123,8 @@ async function followChain(
       return record.succeed(await toFetchResponse(result.head, url, redirects, decision.body, progress.wireBytes));
     }
     redirects.push({ url: url.href, httpStatus: result.head.httpStatus });
+    // A connection rests from the next turn of the loop on: the next hop, often to the same host, can take it then.
+    if (parts.scope.reuse !== "NEVER") await new Promise(setImmediate);
     // Scheme, host or port changed: nothing of the caller's goes there.
     if (decision.url.origin !== url.origin) headers = {};
     ({ url } = decision);

@@ -20,6 +20,7 @@ import {
 import type { FailureKind } from "./failure-kind.ts";
 import type { FetchRequest } from "./fetch-request.ts";
 import type { ResponseHead } from "./response-head.ts";
+import { destroySocket } from "./secure-socket.ts";
 import type { SocketMeter } from "./socket-meter.ts";
 import { orderAddresses } from "./order-addresses.ts";
 import { type Stop, STOPPED, untilStop } from "./stop.ts";
@@ -169,7 +170,7 @@ export function createPinnedClient(options: PinnedClientOptions): PinnedClient {
     async destroy() {
       pool.close();
       const closed = [...sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve)));
-      for (const socket of sockets) socket.destroy();
+      for (const socket of sockets) destroySocket(socket);
       await Promise.all(closed);
     },
   };

@@ -10,7 +10,7 @@ export type SecureTarget = { readonly name: string | null; readonly address: str
  * means Node's. The caller listens for `secureConnect` and `error` and destroys the raw socket when it gives up.
  */
 export function secureSocket(raw: Socket, target: SecureTarget, authorities?: readonly string[]): TLSSocket {
-  return connectTls({
+  const secured = connectTls({
     socket: raw,
     host: target.name ?? target.address,
     servername: target.name ?? "",
@@ -20,6 +20,18 @@ export function secureSocket(raw: Socket, target: SecureTarget, authorities?: re
     rejectUnauthorized: true,
     ...(authorities === undefined ? {} : { secureContext: contextOf(authorities) }),
   });
+  securedOver.set(raw, secured);
+  return secured;
+}
+
+const securedOver = new WeakMap<Socket, TLSSocket>();
+
+/**
+ * Destroys a raw socket from the top. One that is destroyed under its TLS makes the next read of what TLS still holds close
+ * that socket in the middle of the read, which undici's parser answers with an uncaught assertion (Node 20.20, undici 7.30).
+ */
+export function destroySocket(raw: Socket, error?: Error): void {
+  (securedOver.get(raw) ?? raw).destroy(error);
 }
 
 const MIN_VERSION = "TLSv1.2";

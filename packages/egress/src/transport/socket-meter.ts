@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { destroySocket } from "./secure-socket.ts";
 
 /**
  * What one attempt's sockets carry on a route that is paid by the byte: raw bytes, both directions, all hops, handshakes
@@ -43,7 +44,7 @@ export function createSocketMeter(ceilingBytes: number): SocketMeter {
     if (isExceeded || bytes() <= limitBytes) return;
     isExceeded = true;
     end();
-    for (const socket of sockets) socket.destroy(new SocketCeilingReached());
+    for (const socket of sockets) destroySocket(socket, new SocketCeilingReached());
   };
 
   return {
