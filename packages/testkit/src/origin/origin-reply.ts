@@ -44,7 +44,7 @@ export function createOriginReply(request: OriginRequest, socket: Socket, closed
     request,
     socket,
     closed,
-    isClosed: () => socket.destroyed,
+    isClosed: () => socket.destroyed || socket.writableEnded,
     write,
     send: (answer) => write(formatAnswer(answer)),
     end(bytes) {
