@@ -276,7 +276,7 @@ describe("admission with Redis", () => {
 });
 
 describe("slots in Redis", () => {
-  const ONE = [{ key: "route:DIRECT", slotsMax: 1 }] as const;
+  const ONE = [{ key: "route:DIRECT", slotsMax: 1, paceMs: null }] as const;
   const holder = (member: string) => ({ member, token: member, jobId: member });
 
   it("W2 a dead worker's slot comes back when its lease is over, not before", async () => {
@@ -284,14 +284,14 @@ describe("slots in Redis", () => {
     const other = await openSlots(400);
     const startedMs = performance.now();
     expect(await dead.take(holder("dead"), ONE)).toBeNull();
-    expect(await other.take(holder("other"), ONE)).toEqual(ONE[0]);
+    expect(await other.take(holder("other"), ONE)).toMatchObject({ limit: ONE[0] });
     await expect.poll(() => other.take(holder("other"), ONE), { interval: 20 }).toBeNull();
     expect(performance.now() - startedMs).toBeGreaterThan(395);
   });
 
   it("W2 a renewal keeps the slots of the leases it names, and of no others", async () => {
     const slots = await openSlots(500);
-    const two = [{ key: "route:DIRECT", slotsMax: 2 }] as const;
+    const two = [{ key: "route:DIRECT", slotsMax: 2, paceMs: null }] as const;
     await slots.take(holder("kept"), two);
     await slots.take(holder("lost"), two);
     const key = `${redis.prefix}:admission:slots:route:DIRECT`;
@@ -312,14 +312,31 @@ describe("slots in Redis", () => {
     await plain.del(`${redis.prefix}:admission:slots:route:DIRECT`);
     slots.renew(["held"]);
     await expect.poll(() => plain.zcard(`${redis.prefix}:admission:slots:route:DIRECT`)).toBe(1);
-    expect(await other.take(holder("other"), ONE)).toEqual(ONE[0]);
+    expect(await other.take(holder("other"), ONE)).toMatchObject({ limit: ONE[0] });
+  });
+
+  it("W2 requests that waited long for a slot do not bunch when slots come free: the host's rate holds for them too", async () => {
+    const slots = await Promise.all([openSlots(), openSlots()]);
+    const paced = [{ key: "host:a.example.com", slotsMax: 4, paceMs: 60 }] as const;
+    const takenMs: number[] = [];
+    await Promise.all(
+      Array.from({ length: 6 }, async (_, index) => {
+        const mine = slots[index % 2]!;
+        await expect.poll(() => mine.take(holder(`late-${index}`), paced), { interval: 3, timeout: 5_000 }).toBeNull();
+        takenMs.push(performance.now());
+        mine.give(holder(`late-${index}`));
+      }),
+    );
+    expect(takenMs.at(-1)! - takenMs[0]!).toBeGreaterThan(5 * 60 - 15);
+    const [one] = slots;
+    expect((await one.take(holder("next"), paced))?.inMs).toBeGreaterThan(0);
   });
 
   it("W2 both slots are taken or none", async () => {
     const slots = await openSlots();
-    const both = [{ key: "host:a.example.com", slotsMax: 4 }, ...ONE] as const;
+    const both = [{ key: "host:a.example.com", slotsMax: 4, paceMs: null }, ...ONE] as const;
     await slots.take(holder("first"), ONE);
-    expect(await slots.take(holder("second"), both)).toEqual(ONE[0]);
+    expect(await slots.take(holder("second"), both)).toMatchObject({ limit: ONE[0] });
     expect(await plain.exists(`${redis.prefix}:admission:slots:host:a.example.com`)).toBe(0);
     expect(slots.held).toBe(1);
   });

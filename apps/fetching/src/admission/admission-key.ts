@@ -8,6 +8,8 @@ export type Limit = {
   readonly intervalMs: number | null;
   /** Requests under way at once. */
   readonly slotsMax: number | null;
+  /** The least time between two slots: a request that waited long for its slot is late, and late ones must not bunch. */
+  readonly paceMs: number | null;
 };
 
 /** A limit of which at least one part is set; null when neither is. */
@@ -19,7 +21,7 @@ export function limitOf(limit: Limit): Limit | null {
  * Requests are spaced 4 % wider than the rate says: then tens of milliseconds between a booked time and its dispatch never
  * show more than the rate in any second.
  */
-const SPACING = 1.04;
+export const SPACING = 1.04;
 
 /** The time between two requests; null: as fast as they come. A crawl-delay makes it longer, never shorter. */
 export function intervalMsOf(requestsPerSecond: number | null, crawlDelayMs: number | null): number | null {

@@ -9,7 +9,7 @@ import {
   SYSTEM_CLOCK,
 } from "@keble-scraper/service";
 import { createStickySessions, type StickySessions } from "../sticky/sticky-sessions.ts";
-import { type AdmissionKey, intervalMsOf, type Limit, limitOf } from "./admission-key.ts";
+import { type AdmissionKey, intervalMsOf, type Limit, limitOf, SPACING } from "./admission-key.ts";
 import { type ClockStep, createClocks, type Turn } from "./clocks.ts";
 import { createHolds } from "./holds.ts";
 import { type AdmissionCounts, type AdmittedJob, createJobAdmission, type JobAdmission } from "./job-admission.ts";
@@ -95,10 +95,12 @@ export function createAdmission(parts: AdmissionParts): Admission {
   function hostLimit({ url, crawlDelayMs }: Hop): Limit | null {
     // Only hosts that an operator lists lead elsewhere than to the public.
     if (url.reach !== "PUBLIC" && !settings.isForAllowed) return null;
+    const intervalMs = intervalMsOf(settings.hostRequestsPerSecond, crawlDelayMs);
     return limitOf({
       key: `host:${hostKeyOf(url)}`,
-      intervalMs: intervalMsOf(settings.hostRequestsPerSecond, crawlDelayMs),
+      intervalMs,
       slotsMax: settings.hostConcurrency,
+      paceMs: intervalMs === null ? null : intervalMs / SPACING,
     });
   }
 
@@ -109,6 +111,7 @@ export function createAdmission(parts: AdmissionParts): Admission {
       key: `route:${route}`,
       intervalMs: intervalMsOf(rate.requestsPerSecond, null),
       slotsMax: rate.concurrency,
+      paceMs: null,
     });
   }
 

@@ -191,15 +191,20 @@ export function createJobAdmission(job: AdmittedJob, attemptEndsAtMs: number, pa
       if (wanted.length === 0) return "ON";
       const firstLookMs = nowMs();
       for (let looks = 1; ; looks += 1) {
-        const full = await slots.take(holder, wanted);
-        if (full === null) {
+        const refusal = await slots.take(holder, wanted);
+        if (refusal === null) {
           giveBack = () => slots.give(holder);
           return "ON";
         }
-        const patience = hop.isFirst ? patienceMs() - (nowMs() - firstLookMs) : leftMs();
-        if (patience <= 0) return back(0, await slotSpreadMs(full.key, full.slotsMax));
-        const lookMs = Math.min(SLOT_LOOK_MS * looks, SLOT_LOOK_MS_MAX) * (0.5 + random() / 2);
-        const isOn = await pauses.wait(Math.min(lookMs, patience), hop.stop, (end) => slots.onRoom(wanted, end));
+        const { limit, inMs } = refusal;
+        const patience = hop.isFirst ? reachMs() - (nowMs() - firstLookMs) : leftMs();
+        if (patience <= 0 || (inMs ?? 0) > patience) {
+          return back(inMs ?? 0, await slotSpreadMs(limit.key, limit.slotsMax));
+        }
+        const lookMs = inMs ?? Math.min(SLOT_LOOK_MS * looks, SLOT_LOOK_MS_MAX) * (0.5 + random() / 2);
+        const isOn = await pauses.wait(Math.min(lookMs, patience), hop.stop, (end) =>
+          inMs === null ? slots.onRoom(wanted, end) : () => undefined,
+        );
         if (!isOn) return stopped();
       }
     }

@@ -4,13 +4,16 @@ import { AWAY, redisScript, type RedisScripts } from "./redis-scripts.ts";
 /** A request that wants slots. `member` is unique to it; `token` is its job's lease, `jobId` its job. */
 export type SlotHolder = { readonly member: string; readonly token: string; readonly jobId: string };
 
-/** A limit that has slots. */
-export type SlotLimit = { readonly key: AdmissionKey; readonly slotsMax: number };
+/** A limit that has slots. `paceMs`: the least time between two that are taken; null: none. */
+export type SlotLimit = { readonly key: AdmissionKey; readonly slotsMax: number; readonly paceMs: number | null };
+
+/** Why there was no slot: this limit is full, or its pace allows none for `inMs`; null: nobody knows for how long. */
+export type SlotRefusal = { readonly limit: SlotLimit; readonly inMs: number | null };
 
 /** How many requests are under way to a host or by a route, over all workers. */
 export type Slots = {
-  /** Takes a slot of every limit (null), or none: then it answers the first limit that is full. */
-  take(holder: SlotHolder, limits: readonly SlotLimit[]): Promise<SlotLimit | null>;
+  /** Takes a slot of every limit (null), or none: then it says which limit refused. While Redis is away there is no pace. */
+  take(holder: SlotHolder, limits: readonly SlotLimit[]): Promise<SlotRefusal | null>;
   /** Gives all slots of the holder back; never waits. One that Redis does not hear of expires with its lease. */
   give(holder: SlotHolder): void;
   /** Announces the slots of these leases again: they expire one lease from now. Never waits. */
@@ -21,20 +24,27 @@ export type Slots = {
   readonly held: number;
 };
 
+/** KEYS: the slots of each limit, then the pace of each. ARGV: member, lease, then of each limit its slots and its pace. */
 const TAKE = redisScript(`
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-for i, key in ipairs(KEYS) do
+local count = #KEYS / 2
+for i = 1, count do
+  local key = KEYS[i]
   redis.call("ZREMRANGEBYSCORE", key, "-inf", now)
-  if redis.call("ZCARD", key) >= tonumber(ARGV[2 + i]) and not redis.call("ZSCORE", key, ARGV[1]) then
-    return i
+  if not redis.call("ZSCORE", key, ARGV[1]) then
+    if redis.call("ZCARD", key) >= tonumber(ARGV[1 + 2 * i]) then return { i, -1 } end
+    local left = 0
+    if tonumber(ARGV[2 + 2 * i]) > 0 then left = redis.call("PTTL", KEYS[count + i]) end
+    if left > 0 then return { i, left } end
   end
 end
-for _, key in ipairs(KEYS) do
-  redis.call("ZADD", key, now + ARGV[2], ARGV[1])
-  redis.call("PEXPIRE", key, ARGV[2])
+for i = 1, count do
+  redis.call("ZADD", KEYS[i], now + ARGV[2], ARGV[1])
+  redis.call("PEXPIRE", KEYS[i], ARGV[2])
+  if tonumber(ARGV[2 + 2 * i]) > 0 then redis.call("SET", KEYS[count + i], 1, "PX", ARGV[2 + 2 * i]) end
 end
-return 0
+return { 0, 0 }
 `);
 
 const GIVE = redisScript(`
@@ -69,10 +79,12 @@ export function createSlots(parts: {
   const nudges = new Map<AdmissionKey, Set<() => void>>();
 
   const keyOf = (key: AdmissionKey) => `${parts.prefix}:admission:slots:${key}`;
+  const paceKeyOf = (key: AdmissionKey) => `${parts.prefix}:admission:pace:${key}`;
 
-  async function findFullInSql(holder: SlotHolder, limits: readonly SlotLimit[]): Promise<SlotLimit | null> {
+  async function findFullInSql(holder: SlotHolder, limits: readonly SlotLimit[]): Promise<SlotRefusal | null> {
     const running = await Promise.all(limits.map(({ key }) => parts.countRunningBefore(key, holder)));
-    return limits.find(({ slotsMax }, index) => (running[index] ?? 0) >= slotsMax) ?? null;
+    const limit = limits.find(({ slotsMax }, index) => (running[index] ?? 0) >= slotsMax);
+    return limit === undefined ? null : { limit, inMs: null };
   }
 
   function announce(entries: readonly (readonly [AdmissionKey, string])[]): void {
@@ -99,11 +111,12 @@ export function createSlots(parts: {
     },
     async take(holder, limits) {
       const keys = limits.map(({ key }) => key);
-      const args = [holder.member, leaseMs, ...limits.map(({ slotsMax }) => slotsMax)];
-      const reply = await redis.run(TAKE, keys.map(keyOf), args);
-      const full = reply === AWAY ? await findFullInSql(holder, limits) : (limits[Number(reply) - 1] ?? null);
-      if (full === null) held.set(holder.member, { token: holder.token, keys });
-      return full;
+      const figures = limits.flatMap(({ slotsMax, paceMs }) => [slotsMax, Math.floor(paceMs ?? 0)]);
+      const names = [...keys.map(keyOf), ...keys.map(paceKeyOf)];
+      const reply = await redis.run(TAKE, names, [holder.member, leaseMs, ...figures]);
+      const refusal = reply === AWAY ? await findFullInSql(holder, limits) : toRefusal(reply, limits);
+      if (refusal === null) held.set(holder.member, { token: holder.token, keys });
+      return refusal;
     },
     give({ member }) {
       const entry = held.get(member);
@@ -140,9 +153,17 @@ export function createSlots(parts: {
   };
 }
 
+function toRefusal(reply: unknown, limits: readonly SlotLimit[]): SlotRefusal | null {
+  const [place, inMs] = Array.isArray(reply) ? (reply as unknown[]).map(Number) : [];
+  const limit = limits[(place ?? 0) - 1];
+  return limit === undefined ? null : { limit, inMs: inMs === undefined || inMs < 0 ? null : inMs };
+}
+
 /** The limits of a hop that have slots. */
 export function slotLimitsOf(limits: readonly (Limit | null)[]): SlotLimit[] {
-  return limits.flatMap((limit) => (limit?.slotsMax == null ? [] : [{ key: limit.key, slotsMax: limit.slotsMax }]));
+  return limits.flatMap((limit) =>
+    limit?.slotsMax == null ? [] : [{ key: limit.key, slotsMax: limit.slotsMax, paceMs: limit.paceMs }],
+  );
 }
 
 function nudgeOne(waiting: ReadonlySet<() => void> | undefined): void {
