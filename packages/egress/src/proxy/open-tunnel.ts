@@ -50,12 +50,14 @@ export function openTunnel(request: TunnelRequest): Promise<Tunnel> {
     const readHead = createConnectHeadReader();
     let isConnected = false;
     let isSettled = false;
+    let bodyTimer: NodeJS.Timeout | undefined;
     let refused: { readonly head: ConnectHead; body: Buffer; readonly bytesMax: number } | null = null;
 
     const settle = (tunnel: Tunnel): void => {
       if (isSettled) return;
       isSettled = true;
       clearTimeout(timer);
+      clearTimeout(bodyTimer);
       off();
       raw.off("readable", onReadable);
       if (tunnel.kind !== "OPEN") raw.destroy();
@@ -85,7 +87,7 @@ export function openTunnel(request: TunnelRequest): Promise<Tunnel> {
       const bytes = declared !== null && /^\d{1,6}$/.test(declared) ? Number(declared) : 0;
       refused = { head, body: head.rest, bytesMax: isBodyWanted(head, provider) ? bytes : 0 };
       if (bytes > REFUSAL_BYTES_MAX || head.rest.length >= refused.bytesMax) refuse();
-      else setTimeout(refuse, REFUSAL_WAIT_MS).unref();
+      else bodyTimer = setTimeout(refuse, REFUSAL_WAIT_MS);
     };
     const next = (): Buffer | null => (isSettled ? null : readFrom(raw));
     const onReadable = (): void => {
