@@ -311,7 +311,7 @@ export const SETTINGS = {
     secret: true,
     parse: urlParser(["http"]),
     help: "A proxy that DIRECT leaves by on a developer's machine. Goes with SCRAPER_DEVELOPMENT_DNS_OVER_HTTPS_URL; refused outside development and test.",
-    readBy: ["worker-fetch", "worker-render"],
+    readBy: ["worker-fetch"],
   }),
   SCRAPER_DEVELOPMENT_DNS_OVER_HTTPS_URL: text({
     kind: "url",
@@ -319,7 +319,7 @@ export const SETTINGS = {
     default: "none",
     parse: urlParser(["https", "http"], { bare: true }),
     help: "Where names are resolved, through that proxy, when the machine has no way to public DNS.",
-    readBy: ["worker-fetch", "worker-render"],
+    readBy: ["worker-fetch"],
   }),
 
   SCRAPER_HOST_REQUESTS_PER_SECOND: number({
