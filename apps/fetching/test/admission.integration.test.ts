@@ -305,6 +305,17 @@ describe("slots in Redis", () => {
     expect(await plain.zscore(key, "lost")).toBe(lostBefore);
   });
 
+  it("a slot that nobody gave back is forgotten with its lease", async () => {
+    const slots = await openSlots(100);
+    await slots.take(holder("faulted"), ONE);
+    await expect
+      .poll(() => {
+        slots.renew(["another"]);
+        return slots.held;
+      })
+      .toBe(0);
+  });
+
   it("W2 slots that Redis forgot are announced again by the next renewal", async () => {
     const slots = await openSlots();
     const other = await openSlots();

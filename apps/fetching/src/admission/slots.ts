@@ -75,7 +75,7 @@ export function createSlots(parts: {
   countRunningBefore(key: AdmissionKey, holder: SlotHolder): Promise<number>;
 }): Slots {
   const { redis, leaseMs } = parts;
-  const held = new Map<string, { readonly token: string; readonly keys: readonly AdmissionKey[] }>();
+  const held = new Map<string, { readonly token: string; readonly keys: readonly AdmissionKey[]; untilMs: number }>();
   const nudges = new Map<AdmissionKey, Set<() => void>>();
 
   const keyOf = (key: AdmissionKey) => `${parts.prefix}:admission:slots:${key}`;
@@ -96,9 +96,17 @@ export function createSlots(parts: {
   }
 
   function announceAll(isMeant: (token: string) => boolean): void {
-    const entries = [...held].flatMap(([member, { token, keys }]) =>
-      isMeant(token) ? keys.map((key) => [key, member] as const) : [],
-    );
+    const nowMs = performance.now();
+    const entries: (readonly [AdmissionKey, string])[] = [];
+    for (const [member, slot] of held) {
+      if (isMeant(slot.token)) {
+        slot.untilMs = nowMs + leaseMs;
+        for (const key of slot.keys) entries.push([key, member]);
+      } else if (slot.untilMs < nowMs) {
+        // Its lease is gone and nobody gave it back: in Redis it has expired.
+        held.delete(member);
+      }
+    }
     announce(entries);
   }
 
@@ -115,7 +123,8 @@ export function createSlots(parts: {
       const names = [...keys.map(keyOf), ...keys.map(paceKeyOf)];
       const reply = await redis.run(TAKE, names, [holder.member, leaseMs, ...figures]);
       const refusal = reply === AWAY ? await findFullInSql(holder, limits) : toRefusal(reply, limits);
-      if (refusal === null) held.set(holder.member, { token: holder.token, keys });
+      if (refusal === null)
+        held.set(holder.member, { token: holder.token, keys, untilMs: performance.now() + leaseMs });
       return refusal;
     },
     give({ member }) {
