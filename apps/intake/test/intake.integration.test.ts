@@ -152,6 +152,18 @@ test("a job that lists a quarantined route is accepted, and its check says what 
   });
 });
 
+test("W3 a job with less money than one attempt may cost is accepted, and its check says so beforehand", async () => {
+  const caller = callerOf();
+  const sent = { ...body, routes: ["DATACENTER"], limits: { costCapMicros: 100 } };
+  expect((await caller.submitJob({ principal: service(), body: sent })).ok).toBe(true);
+  const check = await caller.checkJob({ principal: service(), body: sent });
+  const reason = "one attempt may cost 6489 micro-USD, more than limits.costCapMicros";
+  expect(check).toMatchObject({
+    ok: true,
+    value: { allowed: true, routes: [{ route: "DATACENTER", available: true, reason }], worstCostMicros: 100 },
+  });
+});
+
 test("J7 the same key and body is the first job again; key order does not matter, a default written out does", async () => {
   const caller = callerOf();
   const submit = (sent: unknown) => caller.submitJob({ principal: service(), body: sent, idempotencyKey: "k" });

@@ -5,7 +5,10 @@ import { Job } from "./job.ts";
 import { ROUTES } from "./job-sets.ts";
 import { BATCH_JOBS_MAX } from "./submit-job.ts";
 
-/** Whether a route can be had here; `reason` says why not. */
+/**
+ * Whether a route can be had here now; `reason` says why not, or why this job will pass it over all the same: one attempt
+ * may cost more than the job's cap.
+ */
 export const RouteCheck = z.strictObject({
   route: z.enum(ROUTES),
   available: z.boolean(),

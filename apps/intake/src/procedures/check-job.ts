@@ -16,7 +16,7 @@ import { procedure } from "../procedure.ts";
 
 /**
  * What a submit of the same body would meet; nothing is created. A malformed body fails, a refused one is an answer. A route
- * of an allowed job may be unavailable for now: quarantined, or dearer than the job's cap. The job passes over it, or waits.
+ * of an allowed job may be closed for now (quarantined), or dearer than the job's cap: the job passes over it, or waits.
  */
 export const checkJob = procedure
   .input(CheckJobCall)
@@ -45,7 +45,7 @@ function checkRoutes(job: SubmitJob, known: readonly RouteState[]): RouteCheck[]
     if (worst <= job.limits.costCapMicros) return { route, available: true };
     return {
       route,
-      available: false,
+      available: true,
       reason: `one attempt may cost ${worst} micro-USD, more than limits.costCapMicros`,
     };
   });
