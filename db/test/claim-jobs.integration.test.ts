@@ -1,16 +1,22 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
 import {
   claimJobs,
+  deferJobs,
   expireJobs,
   recoverLeases,
   releaseJobs,
   renewLeases,
+  resumeDeferredJobs,
   settleJobs,
+  sweepPassedHolds,
 } from "../src/commands/fetching/index.ts";
 import { cancelJob, submitJobs } from "../src/commands/intake/index.ts";
 import { createDatabase } from "../src/database.ts";
+import { countInFlightByRoute } from "../src/queries/count-in-flight-by-route.ts";
+import { countRunningBefore } from "../src/queries/count-running-before.ts";
+import { countWaitingJobs } from "../src/queries/count-waiting-jobs.ts";
 import { listDueJobs } from "../src/queries/list-due-jobs.ts";
-import { OPTIONS, claim, newJob, openTestDatabase, succeeded } from "./job-fixtures.ts";
+import { OPTIONS, claim, failedRetryably, newJob, openTestDatabase, reserve, succeeded } from "./job-fixtures.ts";
 
 const database = await openTestDatabase();
 const sql = database.commands;
@@ -134,6 +140,19 @@ test("hot commands never scan the jobs, whatever the statistics say", async () =
   await listDueJobs(narrow.commands, 10);
   await releaseJobs(narrow.commands, [{ ...leases[30]!, dueInMs: 1 }], OPTIONS);
   await cancelJob(narrow.commands, { id: leases[31]!.id, callerId: null }, OPTIONS);
+  await reserve(narrow, leases[32]!, 0);
+  await settleJobs(narrow.commands, [{ ...failedRetryably(leases[32]!), hasReservation: true }], OPTIONS);
+  await narrow.commands`insert into host_holds values ('127.0.0.1', clock_timestamp() + interval '1 h')`;
+  expect(await claim(narrow, 5)).toEqual([]);
+  expect(await deferJobs(narrow.commands, { limit: 10 })).toBe(10);
+  expect(await resumeDeferredJobs(narrow.commands, { deferredBy: "host:127.0.0.1", limit: 10 })).toBe(10);
+  await resumeDeferredJobs(narrow.commands, { deferredBy: "route:DIRECT", limit: 10 });
+  await sweepPassedHolds(narrow.commands, { limit: 10 });
+  await countWaitingJobs(narrow.commands, { by: "HOST", key: "127.0.0.1" });
+  await countWaitingJobs(narrow.commands, { by: "ROUTE", key: "DIRECT" });
+  await countRunningBefore(narrow.commands, { token: leases[33]!.token, by: "HOST", key: "127.0.0.1" });
+  await countInFlightByRoute(narrow.commands);
+  await narrow.commands`delete from host_holds`;
   expect(await scans()).toBe(before);
   await narrow.stop(performance.now() + 1_000);
 });

@@ -121,7 +121,7 @@ const BLOCKED: Record<string, { overrides: Partial<NewJob>; block(): Promise<unk
 
 // The claim of every caller walks the ring of callers: what it does for one of them, all others wait for.
 test.each([
-  ["a held host", 50_000],
+  ["a held host", 20_000],
   ["a quarantined route", 5_000],
 ] as const)(
   "J9 one caller's jobs of %s, %i of them, keep no slot and no time from another caller, before and after they are deferred",

@@ -1,5 +1,12 @@
 import { afterAll, expect, test } from "vitest";
-import { expireJobs, recoverLeases, releaseJobs, renewLeases, settleJobs } from "../src/commands/fetching/index.ts";
+import {
+  deferJobs,
+  expireJobs,
+  recoverLeases,
+  releaseJobs,
+  renewLeases,
+  settleJobs,
+} from "../src/commands/fetching/index.ts";
 import { cancelJob } from "../src/commands/intake/index.ts";
 import { JOB_TRANSITIONS, STORED_JOB_STATES, type StoredJobState } from "../src/machines/job-machine.ts";
 import {
@@ -9,6 +16,7 @@ import {
   failedRetryably,
   newJob,
   openTestDatabase,
+  reserve,
   submitOne,
   succeeded,
 } from "./job-fixtures.ts";
@@ -26,6 +34,10 @@ const COMMANDS: Record<string, (id: string, lease: { id: string; token: string }
   "settle retry": (_id, lease) => settleJobs(sql, [failedRetryably(lease as never)], OPTIONS),
   "settle terminal": (_id, lease) => settleJobs(sql, [failedRetryably(lease as never, { next: "FINISH" })], OPTIONS),
   release: (_id, lease) => releaseJobs(sql, [{ ...lease, dueInMs: 5_000 }], OPTIONS),
+  "release to the next route": (_id, lease) =>
+    releaseJobs(sql, [{ ...lease, dueInMs: 0, next: "NEXT_ROUTE" }], OPTIONS),
+  reserve: (id, { token }) => reserve(database, { id, token, route: "DIRECT" }, 0),
+  defer: () => deferJobs(sql, { limit: 100 }),
   recover: () => recoverLeases(sql, { limit: 100, ...OPTIONS }),
   expire: () => expireJobs(sql, { limit: 100, ...OPTIONS }),
   cancel: (id) => cancelJob(sql, { id, callerId: null }, OPTIONS),
@@ -52,8 +64,8 @@ async function rowOf(id: string) {
 }
 
 async function clear(): Promise<void> {
-  await sql`update jobs set status = 'CANCELLED', lease_token = null, lease_until = null, finished_at = clock_timestamp()
-            where finished_at is null`;
+  await sql`update jobs set status = 'CANCELLED', lease_token = null, lease_until = null, reserved_micros = null, reserved_on = null,
+            finished_at = clock_timestamp() where finished_at is null`;
 }
 
 const PAIRS = STORED_JOB_STATES.flatMap((from) => Object.keys(COMMANDS).map((command) => [from, command] as const));

@@ -1,7 +1,13 @@
 import { localFailure } from "@keble-scraper/contract";
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { type Booking, type JobLease, type Release, releaseJobs, settleJobs } from "../src/commands/fetching/index.ts";
-import { recoverLeases } from "../src/commands/fetching/index.ts";
+import {
+  type Booking,
+  type JobLease,
+  recoverLeases,
+  type Release,
+  releaseJobs,
+  settleJobs,
+} from "../src/commands/fetching/index.ts";
 import { findJob } from "../src/queries/find-job.ts";
 import { listAttempts } from "../src/queries/list-attempts.ts";
 import { OPTIONS, claim, claimOne, failedRetryably, openTestDatabase, submitOne } from "./job-fixtures.ts";

@@ -83,9 +83,9 @@ test("W3 while reservations come, settle and are released at once, no cap is pas
   await submitMany(120);
   const leases = await claim(database, 120);
   const cap = 20_000;
-  let isOver = false;
+  const watch = new AbortController();
   const watched = (async () => {
-    while (!isOver) {
+    while (!watch.signal.aborted) {
       const [row] = await sql<
         { most: number | null }[]
       >`select max(settled_micros + reserved_micros)::int as most from budgets`;
@@ -107,7 +107,7 @@ test("W3 while reservations come, settle and are released at once, no cap is pas
     return "CAPACITY";
   };
   const ends = await Promise.all(leases.map(run));
-  isOver = true;
+  watch.abort();
   await watched;
   const after = await budgets();
   expect(after?.reserved).toBe(0);

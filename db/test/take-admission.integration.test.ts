@@ -85,7 +85,9 @@ test("W2 while Redis is away a slot is one's place among the running jobs of a h
   const leases = await claim(database, 6);
   expect(leases).toHaveLength(6);
   const places = async (by: "HOST" | "ROUTE", key: string, of: typeof leases) =>
-    (await Promise.all(of.map(({ token }) => countRunningBefore(sql, { token, by, key })))).toSorted();
+    (await Promise.all(of.map(({ token }) => countRunningBefore(sql, { token, by, key })))).toSorted(
+      (one, other) => one - other,
+    );
   const ofHost = leases.filter((lease) => lease.hostKey === "a.example.com");
   expect(await places("HOST", "a.example.com", ofHost)).toEqual([0, 1, 2, 3]);
   const ofRoute = leases.filter((lease) => lease.route === "UNLOCKER");
