@@ -231,6 +231,16 @@ describe("a proxy that takes names only", () => {
   });
 });
 
+describe("a proxy that was told the address", () => {
+  it("may name its own parent's as its next hop", async () => {
+    await using origin = await startOrigin({ paths: PAGES });
+    const headers = { "Proxy-Status": 'p.example; next-hop="10.0.0.9"' };
+    await using proxy = await startZone(origin, { rule: () => ({ do: "TUNNEL", headers }) });
+    await using rig = createProxyRig(proxy);
+    expect((await rig.get("http://origin.example.com/ok")).outcome.ok).toBe(true);
+  });
+});
+
 describe("the exit of an attempt", () => {
   const wish = { egress: { country: "us", session: "s1a2" } };
 
