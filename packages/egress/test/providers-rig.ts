@@ -9,6 +9,7 @@ import {
   type EgressLimits,
   type FetchRequest,
   type PinnedClientOverrides,
+  type Resolver,
   type Transport,
 } from "../src/index.ts";
 import { createStubResolver, toRequest } from "./rig.ts";
@@ -18,7 +19,7 @@ export const PAGE = "https://shop.example.com/p/1?a=b";
 
 export type ProviderRig = AsyncDisposable & {
   readonly transport: Transport;
-  fetchInto(url: string, sink: BodySink, signal: AbortSignal): Promise<FetchOutcome>;
+  fetchInto(url: string, sink: BodySink, signal: AbortSignal, overrides?: Partial<FetchRequest>): Promise<FetchOutcome>;
   get(
     url?: string,
     overrides?: Partial<FetchRequest>,
@@ -31,6 +32,7 @@ type RigOptions = {
   readonly url?: string;
   readonly key?: string;
   readonly overrides?: PinnedClientOverrides;
+  readonly resolver?: Resolver;
 };
 
 /** The transport of UNLOCKER against its stand-in. */
@@ -41,7 +43,7 @@ export function createUnlockerRig(
   return toRig(
     createUnlockerTransport({
       api: { url: options.url ?? api.url, apiKey: options.key ?? api.apiKey, zone: options.zone ?? api.zone },
-      resolver: createStubResolver(),
+      resolver: options.resolver ?? createStubResolver(),
       ...(options.limits === undefined ? {} : { limits: options.limits }),
       ...(options.overrides === undefined ? {} : { overrides: options.overrides }),
     }),
@@ -56,7 +58,7 @@ export function createCloudflareRig(
   return toRig(
     createCloudflareRenderTransport({
       api: { url: options.url ?? api.url, accountId: api.accountId, apiToken: options.key ?? api.apiToken },
-      resolver: createStubResolver(),
+      resolver: options.resolver ?? createStubResolver(),
       ...(options.limits === undefined ? {} : { limits: options.limits }),
       ...(options.overrides === undefined ? {} : { overrides: options.overrides }),
     }),
@@ -71,7 +73,8 @@ export function bodyOf(server: Pick<UnlockerApiServer, "calls">, index = 0): Rec
 function toRig(transport: Transport): ProviderRig {
   return {
     transport,
-    fetchInto: (url, sink, signal) => transport.fetch(toRequest(url), sink, { signal, admit: ADMIT_ALL }),
+    fetchInto: (url, sink, signal, overrides = {}) =>
+      transport.fetch(toRequest(url, overrides), sink, { signal, admit: ADMIT_ALL }),
     async get(url = PAGE, overrides = {}, { signal = new AbortController().signal, admit = ADMIT_ALL } = {}) {
       const chunks: Buffer[] = [];
       const sink = {

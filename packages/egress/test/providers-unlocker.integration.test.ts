@@ -5,6 +5,9 @@ import { type AdmitHop, createUnlockerTransport, type Hop, quarantineOf } from "
 import { bodyOf, createUnlockerRig, PAGE } from "./providers-rig.ts";
 import { createStubResolver } from "./rig.ts";
 
+const ROBOTS = "https://shop.example.com/robots.txt";
+const RESPECT = { robots: "RESPECT" } as const;
+
 /** Everything is let go, and written down. */
 function watching(): { readonly admit: AdmitHop; readonly hops: Hop[]; readonly done: () => number } {
   const hops: Hop[] = [];
@@ -115,7 +118,67 @@ describe("UNLOCKER: what is sent", () => {
   });
 });
 
+describe("UNLOCKER: where the API is", () => {
+  const there = { url: "https://api.example.com", apiKey: "k".repeat(20), zone: "z" };
+
+  it("W6 one whose name leads inside is not dialled", async () => {
+    const dialled: string[] = [];
+    await using rig = createUnlockerRig(there, {
+      resolver: createStubResolver({ "api.example.com": ["93.184.216.34", "10.0.0.7"] }),
+      overrides: {
+        dial(address, port) {
+          dialled.push(address);
+          return { host: "127.0.0.1", port };
+        },
+      },
+    });
+    expect((await rig.get()).outcome).toMatchObject({
+      ok: false,
+      sent: false,
+      failure: { code: "PROVIDER_FAILURE", origin: "PAID_EGRESS", nativeCode: "ADDRESS_REFUSED" },
+    });
+    expect(dialled).toEqual([]);
+  });
+
+  it("W4 one whose name is unknown is the provider's failure, and leaves the route", async () => {
+    const resolve = () => Promise.resolve({ ok: false, kind: "dns_not_found", nativeCode: "ENOTFOUND" } as const);
+    await using rig = createUnlockerRig(there, { resolver: { resolve } });
+    expect((await rig.get()).outcome).toMatchObject({
+      ok: false,
+      sent: false,
+      failure: { code: "PROVIDER_FAILURE", disposition: "RETRY_NEXT_ROUTE", nativeCode: "ENOTFOUND" },
+      usage: { requests: 0 },
+    });
+  });
+});
+
 describe("UNLOCKER: the target's answer", () => {
+  it("W9 a large body passes through: its size is never in memory", async () => {
+    const block = Buffer.alloc(1024 * 1024, "a");
+    await using api = await startOrigin({
+      paths: {
+        "/request": async (reply) => {
+          await reply.write("HTTP/1.1 200 OK\r\nx-brd-status-code: 200\r\nContent-Length: 134217728\r\n\r\n");
+          for (let sent = 0; sent < 128 && !reply.isClosed(); sent += 1) await reply.write(block);
+        },
+      },
+    });
+    await using rig = createUnlockerRig({ url: `http://127.0.0.1:${api.port}`, apiKey: "k".repeat(20), zone: "z" });
+    let taken = 0;
+    let highest = 0;
+    const before = process.memoryUsage().rss;
+    const sink = {
+      write(chunk: Buffer) {
+        taken += chunk.length;
+        highest = Math.max(highest, process.memoryUsage().rss);
+      },
+    };
+    const outcome = await rig.fetchInto(PAGE, sink, new AbortController().signal, { maxBodyBytes: 300_000_000 });
+    expect(outcome).toMatchObject({ ok: true, response: { bodyBytes: 134_217_728 } });
+    expect(taken).toBe(134_217_728);
+    expect(highest - before).toBeLessThan(80 * 1024 * 1024);
+  });
+
   it("binary bytes arrive untouched, with the target's type and what the request cost", async () => {
     const bytes = randomBytes(300_000);
     await using api = await startUnlockerApi({
@@ -497,8 +560,44 @@ describe("UNLOCKER: time", () => {
 });
 
 describe("UNLOCKER: robots.txt", () => {
-  const ROBOTS = "https://shop.example.com/robots.txt";
-  const RESPECT = { robots: "RESPECT" } as const;
+  it("J3 its own hop that has to wait gives the attempt back before anything is sent", async () => {
+    await using api = await startUnlockerApi();
+    await using rig = createUnlockerRig(api);
+    const wait = { horizonMs: 9_000, dueMs: 9_500 };
+    const admit: AdmitHop = () => Promise.resolve({ kind: "WAIT", wait });
+    const { outcome } = await rig.get(PAGE, RESPECT, { admit });
+    expect(outcome).toMatchObject({ ok: false, aborted: true, wait, sent: false, usage: { requests: 0 } });
+    expect(api.calls.length).toBe(0);
+  });
+
+  it("J6 an abort while it is fetched closes its socket; the request it made may be billed", async () => {
+    await using api = await startUnlockerApi({ answers: { [ROBOTS]: { script: "HANG" } } });
+    await using rig = createUnlockerRig(api);
+    const controller = new AbortController();
+    const fetching = rig.get(PAGE, RESPECT, { signal: controller.signal });
+    await api.call(1);
+    controller.abort();
+    expect((await fetching).outcome).toMatchObject({
+      ok: false,
+      aborted: true,
+      sent: false,
+      usage: { requests: 1, isBilled: null },
+    });
+    await api.allClosed();
+    expect(rig.transport.sockets()).toBe(0);
+  });
+
+  it("W9 one that hangs is the provider's timeout", async () => {
+    await using api = await startUnlockerApi({ answers: { [ROBOTS]: { script: "HANG" } } });
+    await using rig = createUnlockerRig(api, { limits: { robotsTimeoutMs: 300 } });
+    expect((await rig.get(PAGE, RESPECT)).outcome).toMatchObject({
+      ok: false,
+      sent: false,
+      failure: { code: "RESPONSE_TIMEOUT", origin: "PAID_EGRESS" },
+      usage: { requests: 1, isBilled: null },
+    });
+    await api.allClosed();
+  });
 
   it("comes by the same API, once per origin, and is one more request of the attempt that began it", async () => {
     await using api = await startUnlockerApi({

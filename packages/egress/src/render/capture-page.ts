@@ -60,7 +60,7 @@ type SerialisedDocument =
 
 /** Runs in the browser. A text is never shorter in UTF-8, so that one that is too long is not even handed over. */
 const SERIALISE = `(origin, charsMax) => {
-  if (location.origin !== origin) return { kind: "ELSEWHERE" };
+  if (location.origin !== origin || location.protocol === "blob:") return { kind: "ELSEWHERE" };
   const isXml = document.contentType.endsWith("xml");
   const root = document.documentElement;
   const writer = new XMLSerializer();

@@ -1,4 +1,4 @@
-import { upstreamFailure } from "@keble-scraper/contract";
+import { type UpstreamFailure, upstreamFailure } from "@keble-scraper/contract";
 import { blockScreenBytes, detectBlockPage } from "../block-pages/detect-block-page.ts";
 import type { VettedUrl } from "../policy/vet-url.ts";
 import type { BodySink } from "../transport/body-stage.ts";
@@ -22,31 +22,49 @@ export type ShownDocument = {
 /** A sink gets an artifact in pieces of this size, at its own pace. */
 const WRITE_BYTES = 64 * 1024;
 
+/** LEFT: before it was loaded, the document asked for another one in its place. */
+export type Finished =
+  | { readonly kind: "DONE"; readonly outcome: FetchOutcome }
+  | { readonly kind: "LEFT"; readonly url: string };
+
 /** Waits for an acceptable document to be loaded, captures it, and hands the artifact to `sink`. */
 export async function finishDocument(
   { end, head, verdict }: ShownDocument,
   url: VettedUrl,
   sink: BodySink,
   rendering: Rendering,
-): Promise<FetchOutcome> {
-  const { record, request, parts, page, job, race, ended } = rendering;
+): Promise<Finished> {
+  const { record, parts, page, job, race } = rendering;
   job.stopTiming();
-  if (verdict.kind === "EMPTY") return record.succeed(toResponse(head, url, rendering, null));
+  const done = (outcome: FetchOutcome): Finished => ({ kind: "DONE", outcome });
+  if (verdict.kind === "EMPTY") return done(record.succeed(toResponse(head, url, rendering, null)));
   if (end.kind === "COMMITTED") {
-    const loaded = await race(
-      page.watch.loaded({
-        loaderId: end.loaderId,
-        requestId: end.requestId,
-        waitUntil: parts.waitUntil,
-        idleTimeoutMs: parts.limits.bodyIdleTimeoutMs,
-        settleTimeoutMs: parts.settleTimeoutMs,
-      }),
-    );
+    const loading = page.watch.loaded({
+      loaderId: end.loaderId,
+      requestId: end.requestId,
+      waitUntil: parts.waitUntil,
+      idleTimeoutMs: parts.limits.bodyIdleTimeoutMs,
+      settleTimeoutMs: Math.min(parts.settleTimeoutMs, rendering.remainingMs() / 2),
+    });
+    const loaded = await race(Promise.race([loading, page.gate.departed()]));
     record.progress.wireBytes = job.bytes();
-    if (loaded === STOPPED || loaded === TOO_LARGE) return ended(loaded);
-    if (loaded.kind === "IDLE") return record.failAs("BODY_IDLE_TIMEOUT", null);
-    if (loaded.kind === "FAILED") return failAsNetError(loaded.netError, rendering);
+    if (loaded === STOPPED || loaded === TOO_LARGE) return done(rendering.ended(loaded));
+    if ("url" in loaded) {
+      return loaded.isGet ? { kind: "LEFT", url: loaded.url } : done(record.fail(leftItsPlace(head)));
+    }
+    if (loaded.kind === "IDLE") return done(record.failAs("BODY_IDLE_TIMEOUT", null));
+    if (loaded.kind === "FAILED") return done(failAsNetError(loaded.netError, rendering));
   }
+  return done(await captureDocument({ end, head, verdict }, url, sink, rendering));
+}
+
+async function captureDocument(
+  { end, head }: ShownDocument,
+  url: VettedUrl,
+  sink: BodySink,
+  rendering: Rendering,
+): Promise<FetchOutcome> {
+  const { record, request, job, race, ended } = rendering;
   const source = await race(toSource(end, url, rendering));
   if (source === STOPPED || source === TOO_LARGE) return ended(source);
   const walled = await race(findWall(source, head));
@@ -59,19 +77,17 @@ export async function finishDocument(
   record.progress.wireBytes = job.bytes();
   if (captured === STOPPED || captured === TOO_LARGE) return ended(captured);
   if (captured.kind === "TOO_LARGE") return record.failAs("BODY_TOO_LARGE", null);
-  if (captured.kind === "ELSEWHERE") {
-    const failure = upstreamFailure("RENDER_FAILED", {
-      origin: "TARGET",
-      httpStatus: head.httpStatus,
-      nativeCode: "LEFT",
-    });
-    return record.fail(failure);
-  }
+  if (captured.kind === "ELSEWHERE") return record.fail(leftItsPlace(head));
   for (let from = 0; from < captured.bytes.length; from += WRITE_BYTES) {
     const written = await race(Promise.resolve(sink.write(captured.bytes.subarray(from, from + WRITE_BYTES))));
     if (written === STOPPED || written === TOO_LARGE) return ended(written);
   }
   return record.succeed(toResponse(withCookies(head, end, rendering), url, rendering, captured));
+}
+
+/** The page went where it cannot be followed: by a form, or to something that came from no server. */
+function leftItsPlace({ httpStatus }: ResponseHead): UpstreamFailure {
+  return upstreamFailure("RENDER_FAILED", { origin: "TARGET", httpStatus, nativeCode: "LEFT" });
 }
 
 /** Where to capture. An error status without a body shows nothing of the target's, so that an empty page stands for it. */

@@ -15,11 +15,18 @@ export type NavigationEnd =
   | { readonly kind: "DOWNLOAD" }
   | { readonly kind: "FAILED"; readonly netError: string };
 
+/** Where a page's own script, form or meta element wanted to go. Only what is read with GET can be asked for again. */
+export type Departure = { readonly url: string; readonly isGet: boolean };
+
 /**
  * Lets exactly those documents into a page's main frame that it is told to, one request at a time: no redirect is followed
  * by the browser, and nothing that the page does leads its main frame elsewhere.
  */
 export type NavigationGate = {
+  /** Resolves with the first departure that was refused since the last `navigate`. */
+  departed(): Promise<Departure>;
+  /** Takes the document out of the page, so that nothing of it runs any more. */
+  clear(): Promise<void>;
   /**
    * Requests one vetted URL, with `headers` in place of the browser's own of those names. `decide` is called once, with the
    * response's head, unless the navigation fails before.
@@ -32,6 +39,7 @@ export type NavigationGate = {
 };
 
 type Expected = {
+  readonly url: string;
   readonly headers: ReadonlyMap<string, string>;
   readonly decide: (head: ResponseHead) => HeadDecision;
   isRequested: boolean;
@@ -47,6 +55,7 @@ export async function createNavigationGate(
   credentials: { readonly username: string; readonly password: string },
 ): Promise<NavigationGate> {
   let expected: Expected | null = null;
+  let departing = createDeparting();
   const asked = new Set<string>();
 
   // A command fails here when the page is gone; whoever waits for it hears that from the page.
@@ -71,8 +80,10 @@ export async function createNavigationGate(
     }
     const isRequest = paused.responseStatusCode === undefined && paused.responseErrorReason === undefined;
     if (isRequest) {
-      if (expected === null || expected.isRequested) {
-        orGone(session.send("Fetch.failRequest", { requestId, errorReason: "Aborted" }));
+      if (expected === null || expected.isRequested || !isSameUrl(paused.request.url, expected.url)) {
+        // An answer without content leaves the document as it is; an error would stop it where it is.
+        orGone(session.send("Fetch.fulfillRequest", { requestId, responseCode: 204 }));
+        departing.note({ url: paused.request.url, isGet: paused.request.method === "GET" });
         return;
       }
       expected.isRequested = true;
@@ -105,9 +116,14 @@ export async function createNavigationGate(
   });
 
   return {
+    departed: () => departing.first,
+    async clear() {
+      await session.send("Page.navigate", { url: "about:blank" });
+    },
     async navigate(url, headers, decide) {
-      const current: Expected = { headers, decide, isRequested: false, requestId: "", notShown: null };
+      const current: Expected = { url: url.href, headers, decide, isRequested: false, requestId: "", notShown: null };
       expected = current;
+      departing = createDeparting();
       try {
         const made = await session.send("Page.navigate", { url: url.href });
         if (current.notShown !== null) return { kind: "NOT_SHOWN", body: await current.notShown };
@@ -122,6 +138,24 @@ export async function createNavigationGate(
       }
     },
   };
+}
+
+/** The same but for what is percent-encoded: there Chromium and we are not of one mind about every character. */
+function isSameUrl(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((url) =>
+    url
+      .replace(/#.*$/s, "")
+      .replace(/%([0-9a-f]{2})/gi, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+  );
+  return a === b;
+}
+
+function createDeparting() {
+  let note: (departure: Departure) => void = () => {};
+  const first = new Promise<Departure>((resolve) => {
+    note = resolve;
+  });
+  return { first, note };
 }
 
 /** What Chromium says when an error status came without a body. */

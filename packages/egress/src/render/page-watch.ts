@@ -33,6 +33,9 @@ export type PageWatch = {
   end(): void;
 };
 
+/** A document that says it will leave within this long is waited for: sites forward their visitors so. */
+const LEAVES_MS_MAX = 1_000;
+
 /** Chromium's names of how far a document is. */
 const EVENTS = { DOM_CONTENT_LOADED: "DOMContentLoaded", LOAD: "load", NETWORK_IDLE: "networkIdle" } as const;
 
@@ -59,6 +62,7 @@ export async function createPageWatch(
   let decodedBytes = 0;
   let isTooLarge = false;
   let lastDataAt = performance.now();
+  let leavesAt = 0;
 
   const changed = (): void => {
     for (const watcher of watchers) watcher();
@@ -68,6 +72,10 @@ export async function createPageWatch(
     const names = reached.get(event.loaderId) ?? new Set();
     reached.set(event.loaderId, names.add(event.name));
     changed();
+  });
+  session.on("Page.frameScheduledNavigation", (event) => {
+    const delayMs = event.delay * 1_000;
+    if (event.frameId === frameId && delayMs <= LEAVES_MS_MAX) leavesAt = performance.now() + delayMs;
   });
   session.on("Network.requestWillBeSent", (event) => {
     if (event.type === "Document" && event.frameId === frameId && mains.size < MAINS_MAX) mains.add(event.requestId);
@@ -100,6 +108,12 @@ export async function createPageWatch(
   await session.send("Page.enable");
   await session.send("Page.setLifecycleEventsEnabled", { enabled: true });
 
+  /** Lets the page do what its last event made it do. */
+  const takeTurn = async (): Promise<void> => {
+    const { executionContextId: contextId } = await session.send("Page.createIsolatedWorld", { frameId });
+    const expression = "new Promise((resolve) => setTimeout(resolve, 0))";
+    await session.send("Runtime.evaluate", { contextId, expression, awaitPromise: true });
+  };
   const timers = new Set<NodeJS.Timeout>();
   const until = (isTrue: () => boolean, options: { readonly timeoutMs: number } | { readonly idleMs: number }) =>
     new Promise<"TRUE" | "TIMEOUT">((resolve) => {
@@ -126,12 +140,18 @@ export async function createPageWatch(
     });
   return {
     async loaded({ loaderId, requestId, waitUntil, idleTimeoutMs, settleTimeoutMs }) {
+      leavesAt = 0;
       const has = (name: string): boolean => reached.get(loaderId)?.has(name) === true;
       const isThere = (): boolean =>
         failed.has(requestId) || (has(EVENTS.DOM_CONTENT_LOADED) && finished.has(requestId));
       if ((await until(isThere, { idleMs: idleTimeoutMs })) === "TIMEOUT") return { kind: "IDLE" };
       if (!failed.has(requestId)) await until(() => has(EVENTS[waitUntil]), { timeoutMs: settleTimeoutMs });
       const netError = failed.get(requestId);
+      if (netError === undefined) await takeTurn();
+      const leavesInMs = leavesAt - performance.now();
+      // The request itself is what ends this wait: see the gate.
+      if (netError === undefined && leavesAt > 0)
+        await until(() => false, { timeoutMs: Math.max(0, leavesInMs) + LEAVES_MS_MAX });
       return netError === undefined ? { kind: "LOADED" } : { kind: "FAILED", netError };
     },
     cookies: (requestId) => cookies.get(requestId) ?? [],

@@ -1,4 +1,5 @@
 import { localFailure } from "@keble-scraper/contract";
+import { nextUrl } from "../policy/next-url.ts";
 import type { VettedUrl } from "../policy/vet-url.ts";
 import { createAttemptRecord } from "../transport/attempt-record.ts";
 import type { BodySink } from "../transport/body-stage.ts";
@@ -38,6 +39,7 @@ export async function renderAttempt(
 ): Promise<FetchOutcome> {
   const { stop } = control;
   const { clock } = parts;
+  const begunAt = clock.monotonicMs();
   const record = createAttemptRecord({ url: request.url, stop, meter: null, monotonicMs: () => clock.monotonicMs() });
   if (request.method === "HEAD") {
     return record.fail(localFailure("NOT_SUPPORTED", { message: "A page is rendered with GET." }));
@@ -66,7 +68,7 @@ export async function renderAttempt(
       return record.stopped();
     }
     page = opened;
-    const rendering = createRendering({ request, parts, record, page, job, stop });
+    const rendering = createRendering({ request, parts, record, page, job, stop, startedAt: begunAt });
     const outcome = await followChain(sink, control, rendering);
     const browserMs = Math.round(clock.monotonicMs() - startedAt);
     return { ...outcome, usage: { ...FREE_USAGE, socketBytes: job.bytes(), browserMs } };
@@ -82,7 +84,7 @@ async function followChain(
   { stop, admit }: RenderControl,
   rendering: Rendering,
 ): Promise<FetchOutcome> {
-  const { record, parts } = rendering;
+  const { record } = rendering;
   const seen = new Set<string>();
   let { url, headers } = rendering.request;
   for (;;) {
@@ -97,15 +99,15 @@ async function followChain(
     try {
       const hop = await navigate(url, headers, seen, rendering);
       if (hop.kind === "END") return hop.outcome;
-      if (hop.kind === "SHOW") return await finishDocument(hop, url, sink, rendering);
+      const next = hop.kind === "FOLLOW" ? hop : await show(hop, url, sink, rendering);
+      if (next.kind === "END") return next.outcome;
       record.redirects.push({ url: url.href, httpStatus: hop.head.httpStatus });
       // Scheme, host or port changed: nothing of the caller's goes there.
-      if (hop.url.origin !== url.origin) headers = {};
-      ({ url } = hop);
+      if (next.url.origin !== url.origin) headers = {};
+      ({ url } = next);
     } finally {
       admitted.done();
     }
-    if (parts.limits.redirectsMax < record.redirects.length) throw new Error("a chain went past its limit");
   }
 }
 
@@ -119,6 +121,29 @@ type Hop =
       readonly head: ResponseHead;
       readonly verdict: DocumentVerdict;
     };
+
+/**
+ * A document that leads elsewhere by itself is a hop like a redirect, by the same rules and within the same limit; one that
+ * loads its own URL again is not a loop: it may have got a cookie first.
+ */
+async function show(
+  shown: Extract<Hop, { readonly kind: "SHOW" }>,
+  url: VettedUrl,
+  sink: BodySink,
+  rendering: Rendering,
+): Promise<Extract<Hop, { readonly kind: "END" }> | { readonly kind: "FOLLOW"; readonly url: VettedUrl }> {
+  const { record, parts, page, race } = rendering;
+  const end = (outcome: FetchOutcome) => ({ kind: "END", outcome }) as const;
+  const finished = await finishDocument(shown, url, sink, rendering);
+  if (finished.kind === "DONE") return end(finished.outcome);
+  const next = nextUrl(url, [finished.url], parts.policy);
+  if (next.kind !== "FOLLOW") {
+    return end(record.failAs(next.kind === "REJECTED" ? "REDIRECT_REJECTED" : "REDIRECT_INVALID", null));
+  }
+  if (record.redirects.length >= parts.limits.redirectsMax) return end(record.failAs("REDIRECT_LIMIT", null));
+  const cleared = await race(page.gate.clear());
+  return cleared === STOPPED || cleared === TOO_LARGE ? end(rendering.ended(cleared)) : next;
+}
 
 async function navigate(
   url: VettedUrl,

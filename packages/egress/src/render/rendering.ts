@@ -23,6 +23,8 @@ export type Rendering = {
   readonly job: ProxyJob;
   readonly race: <T>(work: Promise<T>) => Promise<T | Ended>;
   readonly ended: (why: Ended) => FetchOutcome;
+  /** Until the attempt is stopped. */
+  readonly remainingMs: () => number;
 };
 
 /** What a render is made of. */
@@ -48,7 +50,10 @@ export type Ended = Stopped | typeof TOO_LARGE;
 
 /** Ties an attempt's steps to what may end it: its stop, its budget, a crash. */
 export function createRendering(
-  made: Pick<Rendering, "request" | "parts" | "record" | "page" | "job"> & { readonly stop: Stop },
+  made: Pick<Rendering, "request" | "parts" | "record" | "page" | "job"> & {
+    readonly stop: Stop;
+    readonly startedAt: number;
+  },
 ): Rendering {
   const { record, page, job, stop } = made;
   const tooLarge = new Promise<typeof TOO_LARGE>((resolve) => {
@@ -60,12 +65,15 @@ export function createRendering(
   });
   const ended = Promise.race([tooLarge, page.crashed]);
   ended.catch(() => {});
+  const { deadline, attemptLimitMs } = made.request;
+  const endsAt = Math.min(deadline, made.startedAt + attemptLimitMs);
   return {
     request: made.request,
     parts: made.parts,
     record,
     page,
     job,
+    remainingMs: () => Math.max(0, endsAt - made.parts.clock.monotonicMs()),
     race: (work) => untilStop(stop, Promise.race([work, ended])),
     ended(why) {
       record.progress.wireBytes = job.bytes();
