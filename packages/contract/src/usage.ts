@@ -48,8 +48,8 @@ export type UsageSums = z.infer<typeof UsageSums>;
 
 /** One group: a route, or a value of the label; null: jobs without it. */
 export const UsageItem = z.union([
-  UsageSums.extend({ route: z.enum(ROUTES) }),
-  UsageSums.extend({ label: Name.nullable() }),
+  z.strictObject({ route: z.enum(ROUTES), ...UsageSums.shape }),
+  z.strictObject({ label: Name.nullable(), ...UsageSums.shape }),
 ]);
 export type UsageItem = z.infer<typeof UsageItem>;
 
