@@ -58,6 +58,8 @@ export async function callCloudflare(
   const { client, clock } = parts;
   const { stop, record, usage } = context;
   const startedAt = clock.monotonicMs();
+  // Without an answer nobody says how long the browser ran: no longer than we waited, as far as we know.
+  usage.browserMs = () => (record.progress.sent ? clock.monotonicMs() - startedAt : 0);
   let decision = null as Decision | null;
   const result = await client.call({
     method: "POST",
@@ -76,10 +78,10 @@ export async function callCloudflare(
       return decided.verdict;
     },
   });
-  const { sent, head, wireBytes } = record.progress;
+  const { head, wireBytes } = record.progress;
   usage.requestId = head === null ? null : cloudflareRequestId(head);
-  // Without an answer nobody says how long the browser ran: no longer than we waited, as far as we know.
-  usage.browserMs = head === null ? (sent ? clock.monotonicMs() - startedAt : 0) : readBrowserMs(head);
+  const browserMs = head === null ? usage.browserMs() : readBrowserMs(head);
+  usage.browserMs = () => browserMs;
 
   const fail = (failure: UpstreamFailure, httpStatus: number | null = null): ProviderCallEnd => ({
     kind: "FAILED",

@@ -39,7 +39,8 @@ export const NO_EVIDENCE: ProviderEvidence = { nativeCode: null, requestId: null
 export function toProviderFailure(row: ProviderRow, evidence: ProviderEvidence): UpstreamFailure {
   const { nativeCode, requestId, httpStatus, retryAt } = evidence;
   const isTimed = retryAt !== null && (row.disposition === "RETRY" || row.code === "PROVIDER_QUOTA");
-  const isStatus = httpStatus !== null && httpStatus >= 100 && httpStatus <= 999;
+  // The status is the provider's: a failure of the target's must not look as if the target had answered with it.
+  const isStatus = row.origin !== "TARGET" && httpStatus !== null && httpStatus >= 100 && httpStatus <= 999;
   const message = row.origin === "TARGET" ? undefined : PROVIDER_TEXTS[row.code];
   return upstreamFailure(row.code, {
     origin: row.origin,

@@ -35,7 +35,10 @@ describe("an answer of the Unlocker's", () => {
     [{ "x-brd-error-code": "a code with words" }, "HTTP_502", "PROVIDER_FAILURE"],
   ])("W4 %o is the provider's refusal, by its code", (headers, nativeCode, code) => {
     const answer = readUnlockerAnswer(head(200, { "x-brd-status-code": "502", ...headers }), WALL_MS);
-    expect(answer).toMatchObject({ kind: "REFUSED", failure: { code, nativeCode, httpStatus: 502 } });
+    expect(answer).toMatchObject({ kind: "REFUSED", failure: { code, nativeCode } });
+    // The status inside is the provider's: only its own failures carry it.
+    const failure = answer.kind === "REFUSED" ? answer.failure : null;
+    expect(failure?.httpStatus).toBe(failure?.origin === "TARGET" ? undefined : 502);
   });
 
   it("without an error header is the target's own, whatever its status", () => {

@@ -53,6 +53,7 @@ export async function callUnlocker(
   parts: UnlockerParts,
 ): Promise<ProviderCallEnd> {
   const { client } = parts;
+  usage.isBillable = () => record.progress.sent;
   let decision = null as Decision | null;
   const result = await client.call({
     method: "POST",
@@ -71,9 +72,8 @@ export async function callUnlocker(
       return decided.verdict;
     },
   });
-  const { sent, head, wireBytes } = record.progress;
+  const { head, wireBytes } = record.progress;
   const debug = head === null ? null : readUnlockerDebug(head);
-  usage.isBillable = sent;
   usage.isBilled = debug?.isBilled ?? null;
   usage.requestId = debug?.requestId ?? null;
 

@@ -5,9 +5,9 @@ function total(...calls: readonly (boolean | null | "NOT_SENT")[]) {
   const record = createUsageRecord();
   for (const [index, isBilled] of calls.entries()) {
     const call = record.begin();
-    call.isBillable = isBilled !== "NOT_SENT";
+    call.isBillable = () => isBilled !== "NOT_SENT";
     call.isBilled = isBilled === "NOT_SENT" ? null : isBilled;
-    call.browserMs = 0.4;
+    call.browserMs = () => 0.4;
     call.requestId = index === 0 ? "first" : null;
   }
   return record.total();
