@@ -1,9 +1,12 @@
+import { readFileSync } from "node:fs";
 import { migrate } from "@keble-scraper/db";
+import { PROCESS_KINDS } from "@keble-scraper/service";
 import { createTestDatabase, type TestDatabase } from "@keble-scraper/testkit";
 import { CommanderError } from "commander";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CliContext } from "../src/cli-context.ts";
 import { withDatabase } from "../src/commands/keys.ts";
+import { PROCESSES } from "../src/process-table.ts";
 import { createProgram } from "../src/program.ts";
 
 let database: TestDatabase;
@@ -196,5 +199,25 @@ describe("the command line", () => {
     await expect(run(["together", "nonsense"])).rejects.toThrow(CommanderError);
     const help: unknown = await run(["--help"]).catch((error: unknown) => error);
     expect(help).toMatchObject({ code: "commander.helpDisplayed", exitCode: 0 });
+  });
+});
+
+describe("process kinds", () => {
+  const root = new URL("../../../", import.meta.url);
+  const read = (file: string) => JSON.parse(readFileSync(new URL(file, root), "utf8")) as Record<string, object>;
+
+  it("are what settings say who reads them, each with a command, an npm script and a turbo task of its name", async () => {
+    const kinds = Object.keys(PROCESSES);
+    expect(kinds.toSorted()).toEqual(PROCESS_KINDS.filter((kind) => kind !== "migrate" && kind !== "up").toSorted());
+    const scripts = read("package.json")["scripts"] as Record<string, string>;
+    const tasks = read("turbo.json")["tasks"];
+    for (const kind of kinds) {
+      const words = kind.startsWith("worker-") ? ["worker", kind.slice("worker-".length)] : [kind];
+      const name = words.join(":");
+      expect(scripts[name], name).toBe(`node apps/cli/bin/keble-scraper.js ${words.join(" ")}`);
+      expect(tasks).toHaveProperty([`//#${name}`]);
+      // With settings that can't be read each says so, which means that there is such a command.
+      await expect(run(words, { SCRAPER_ENVIRONMENT: "nowhere" }), name).rejects.toMatchObject({ reason: "USAGE" });
+    }
   });
 });
