@@ -64,13 +64,13 @@ describe("the reader of an envelope", () => {
   });
 
   it.each([
-    ['{"result":"a\\qb"}', "HTTP_PROTOCOL"],
-    ['{"result":"\\u12g4"}', "HTTP_PROTOCOL"],
-    ['{"result":"a\nb"}', "HTTP_PROTOCOL"],
-    ['{"result":"a","result":"b"}', "HTTP_PROTOCOL"],
-    [`{"a":"${"x".repeat(70_000)}"}`, "HTTP_PROTOCOL"],
-    [`{"result":"${"x".repeat(1_001)}"}`, "DECODED_TOO_LARGE"],
-  ])("%.40s is refused", (json, kind) => {
+    ["an escape that is none", '{"result":"a\\qb"}', "HTTP_PROTOCOL"],
+    ["half a code unit", '{"result":"\\u12g4"}', "HTTP_PROTOCOL"],
+    ["a bare control character", '{"result":"a\nb"}', "HTTP_PROTOCOL"],
+    ["a second result", '{"result":"a","result":"b"}', "HTTP_PROTOCOL"],
+    ["an endless rest", `{"a":"${"x".repeat(70_000)}"}`, "HTTP_PROTOCOL"],
+    ["an endless result", `{"result":"${"x".repeat(1_001)}"}`, "DECODED_TOO_LARGE"],
+  ])("W9 refuses %s", (_what, json, kind) => {
     const thrown = (() => {
       try {
         read(Buffer.from(json), 100, 1_000);
