@@ -67,6 +67,7 @@ export function createRouteCheck(parts: RouteCheckParts): (signal: AbortSignal) 
     signal: AbortSignal,
   ): Promise<ProbeResult | null> {
     const timeoutMs = parts.probeTimeoutMs;
+    if (signal.aborted) return null;
     const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
     let onAbort = () => {};
     const late = new Promise<null>((resolve) => {
