@@ -3,11 +3,6 @@ import { ROUTES, type Route } from "@keble-scraper/contract";
 /** What a job waits for: `host:<key>`, a host that is held, or `route:<route>`, a route that is quarantined. */
 export type DeferralCause = `host:${string}` | `route:${Route}`;
 
-/** What `jobs.deferred_by` says of a job that waits for any of these routes: sorted, so that equal sets are equal texts. */
-export function deferredByRoutes(routes: readonly Route[]): string {
-  return `route:${routes.toSorted().join(",")}`;
-}
-
 /** Every value of `jobs.deferred_by` that `isWanted` picks, by the routes that it names. There are 63 in all. */
 export function listRouteDeferrals(isWanted: (routes: readonly Route[]) => boolean): string[] {
   const sets = ROUTES.reduce<Route[][]>(
@@ -15,4 +10,9 @@ export function listRouteDeferrals(isWanted: (routes: readonly Route[]) => boole
     [[]],
   );
   return sets.filter((set) => set.length > 0 && isWanted(set)).map(deferredByRoutes);
+}
+
+/** What `jobs.deferred_by` says of a job that waits for any of these routes: sorted, so that equal sets are equal texts. */
+function deferredByRoutes(routes: readonly Route[]): string {
+  return `route:${routes.toSorted().join(",")}`;
 }

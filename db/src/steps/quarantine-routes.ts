@@ -2,7 +2,7 @@ import type { Fragment, Tx } from "../database.ts";
 import { AUDIT_RETENTION_DAYS } from "./append-audit.ts";
 
 /** The reason of a quarantine that a person set: nothing but a person or its own end lifts it. */
-export const OPERATOR_REASON = "OPERATOR";
+const OPERATOR_REASON = "OPERATOR";
 
 /**
  * Quarantines routes, as a part of a statement's WITH list. It reads a CTE `closing_routes` with the columns `route,
@@ -18,7 +18,8 @@ export function quarantineRoutes(sql: Tx, auditRetentionDays = AUDIT_RETENTION_D
       from closing_routes c order by c.route
       on conflict (route) do update
       set job_id = excluded.job_id, reason = excluded.reason, native_code = excluded.native_code, actor = excluded.actor,
-          note = excluded.note, quarantined_at = excluded.quarantined_at, lifts_at = excluded.lifts_at, probed_at = null
+          note = excluded.note, quarantined_at = excluded.quarantined_at, lifts_at = excluded.lifts_at,
+          probed_at = case when q.reason = excluded.reason then q.probed_at end
       where excluded.reason = ${OPERATOR_REASON} or q.lifts_at <= clock_timestamp()
          -- A minute, so that many attempts that fail alike write one row and one line of the audit.
          or (q.reason <> ${OPERATOR_REASON} and q.lifts_at is not null
