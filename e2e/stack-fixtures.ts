@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Origin, type Receiver, type Stack, startOrigin, startReceiver, startStack } from "@keble-scraper/testkit";
 
 /** A running product with an origin it may fetch and a receiver it may call. */
@@ -15,14 +17,21 @@ export const RECOVERED_WITHIN_MS = 4_000 + 500 + 550 + 1_000;
 
 /** Starts all of it on free ports; disposing stops it in order. */
 export async function openRig(
-  options: { readonly env?: Readonly<Record<string, string>>; readonly args?: readonly string[] } = {},
+  options: {
+    readonly env?: Readonly<Record<string, string>>;
+    readonly args?: readonly string[];
+    /** More origins that jobs may name. */
+    readonly origins?: readonly Origin[];
+  } = {},
 ): Promise<Rig> {
   const origin = await startOrigin();
   const receiver = await startReceiver();
   const stack = await startStack({
     args: options.args ?? [],
     env: {
-      SCRAPER_DEVELOPMENT_ALLOWED_TARGETS: `127.0.0.1:${origin.port}`,
+      SCRAPER_DEVELOPMENT_ALLOWED_TARGETS: [origin, ...(options.origins ?? [])]
+        .map(({ port }) => `127.0.0.1:${port}`)
+        .join(","),
       SCRAPER_ALLOWED_CALLBACKS: receiver.hostPort,
       ...options.env,
     },
@@ -75,4 +84,12 @@ export async function ledger(
 ): Promise<{ outcome: string; ordinal: number; failure: { code: string } | null }[]> {
   const answer = await rig.stack.api.call("GET", `/v1/jobs/${id}/attempts`);
   return (answer.body as { items: { outcome: string; ordinal: number; failure: { code: string } | null }[] }).items;
+}
+
+/** Lines of the fetch workers' logs that hold a text. */
+export function countLines(rig: Rig, text: string): number {
+  const logs = join(rig.stack.stateDirectory, "logs");
+  const workers = readdirSync(logs).filter((name) => name.startsWith("worker-fetch"));
+  const lines = workers.flatMap((name) => readFileSync(join(logs, name), "utf8").split("\n"));
+  return lines.filter((line) => line.includes(text)).length;
 }
