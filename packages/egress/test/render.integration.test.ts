@@ -325,7 +325,7 @@ describe("a refused page", () => {
       expect({ path, ...outcome }).toMatchObject({
         ok: false,
         failure: { code: "BLOCKED", disposition: "RETRY_NEXT_ROUTE" },
-        refusedBody: { bytes: expect.any(Buffer), finalUrl: `${BASE}${path}` },
+        refusedBody: { finalUrl: `${BASE}${path}` },
       });
       expect(writes).toBe(0);
     }

@@ -1,6 +1,7 @@
 import { type ClientRequest, type IncomingMessage, request as sendRequest, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream/promises";
+import { decodeLocation } from "../policy/decode-location.ts";
 import type { VettedUrl } from "../policy/vet-url.ts";
 import type { EgressLimits } from "../transport/egress-limits.ts";
 import type { FailureKind } from "../transport/failure-kind.ts";
@@ -10,6 +11,8 @@ import { reachTarget, type ReachParts, vetProxied } from "./reach-target.ts";
 
 /** Methods whose request has no body worth waiting for. */
 const BODILESS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
+
+const NOTHING = Buffer.alloc(0);
 
 /** Never passed on: they are between two neighbours, and one of them is our own secret. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -71,6 +74,8 @@ export async function forwardRequest(
     response.useChunkedEncodingByDefault = false;
   }
   response.writeHead(head.statusCode ?? 502, head.statusMessage, [...passOn(head.rawHeaders), "Connection", "close"]);
+  // A head does not wait for its body's first byte; `flushHeaders` would write it in UTF-8.
+  response.write(NOTHING);
   try {
     await pipeline(head, response);
   } catch {
@@ -148,9 +153,16 @@ function passOn(rawHeaders: readonly string[], ...others: readonly string[]): st
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
     const [name = "", value = ""] = [rawHeaders[index], rawHeaders[index + 1]];
     const lower = name.toLowerCase();
-    if (!HOP_BY_HOP.has(lower) && !others.includes(lower)) kept.push(name, value);
+    if (HOP_BY_HOP.has(lower) || others.includes(lower)) continue;
+    kept.push(name, lower === "location" ? toReadableLocation(value) : value);
   }
   return kept;
+}
+
+/** The browser shows headers as text and drops bytes that are none in UTF-8: those are percent-encoded, as in a fetch. */
+function toReadableLocation(value: string): string {
+  const text = decodeLocation(value);
+  return text === null ? value : Buffer.from(text, "utf8").toString("latin1");
 }
 
 function refuse(response: ServerResponse, httpStatus: 403 | 502 | 504): void {

@@ -169,7 +169,7 @@ function withHeaders(
   return [...kept, ...ours].map(([name, value]) => ({ name, value }));
 }
 
-/** The protocol speaks UTF-16 where a header is bytes: what is no byte any more is written as the UTF-8 that it was. */
+/** The protocol shows a header's bytes as the text that they are in UTF-8; we read heads as bytes. */
 function toLatin1(value: string): string {
-  return /[\u0100-\uffff]/.test(value) ? Buffer.from(value, "utf8").toString("latin1") : value;
+  return Buffer.from(value, "utf8").toString("latin1");
 }
