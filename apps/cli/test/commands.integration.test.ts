@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { migrate } from "@keble-scraper/db";
 import { PROCESS_KINDS } from "@keble-scraper/service";
 import { createTestDatabase, type TestDatabase } from "@keble-scraper/testkit";
@@ -189,6 +190,40 @@ describe("settings of a command", () => {
 
   it("`up` runs in development and test only", async () => {
     await expect(run(["up"], { SCRAPER_ENVIRONMENT: "production" })).rejects.toMatchObject({ reason: "USAGE" });
+  });
+});
+
+describe("what a worker needs on its machine", () => {
+  const env = {
+    SCRAPER_REDIS_URL: "redis://127.0.0.1:1",
+    SCRAPER_SERVICE_TOKEN: "a-service-token-for-tests",
+    SCRAPER_SECRET_KEY: "ab".repeat(32),
+  };
+
+  it.each([["worker", "fetch"], ["up"]])(
+    "O1 a file of authorities that is none is told by its setting: %s %s",
+    async (...args) => {
+      const files = {
+        SCRAPER_DATACENTER_PROXY_URL: "http://user:canary-password@127.0.0.1:9",
+        SCRAPER_DATACENTER_PROXY_CA_FILE: "/nowhere/canary.pem",
+        SCRAPER_RESIDENTIAL_PROXY_URL: "http://user:canary-password@127.0.0.1:9",
+        SCRAPER_RESIDENTIAL_PROXY_CA_FILE: fileURLToPath(import.meta.url),
+      };
+      const error: unknown = await run(args, { ...env, ...files }).catch((caught: unknown) => caught);
+      expect(error).toMatchObject({ reason: "USAGE" });
+      const { message } = error as Error;
+      expect(message).toContain("SCRAPER_DATACENTER_PROXY_CA_FILE");
+      expect(message).toContain("SCRAPER_RESIDENTIAL_PROXY_CA_FILE");
+      expect(message).not.toContain("canary");
+    },
+  );
+
+  it("a browser that is not there is told without a stack", async () => {
+    const browser = { SCRAPER_LOCAL_RENDER: "on", SCRAPER_CHROMIUM_PATH: "/nowhere/chromium" };
+    await expect(run(["worker", "render"], { ...env, ...browser })).rejects.toMatchObject({
+      reason: "USAGE",
+      message: expect.stringContaining("SCRAPER_CHROMIUM_PATH") as string,
+    });
   });
 });
 

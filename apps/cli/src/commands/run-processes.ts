@@ -1,5 +1,7 @@
 import { type Container, SERVICE_NAMES, type ServiceName, type Settings } from "@keble-scraper/service";
+import { checkSettingFiles } from "../check-setting-files.ts";
 import type { CliContext } from "../cli-context.ts";
+import { CliError } from "../cli-error.ts";
 import { type ProcessKind, PROCESSES } from "../process-table.ts";
 import { readSettings } from "../read-settings.ts";
 import { untilAborted } from "../until-aborted.ts";
@@ -11,7 +13,8 @@ import { untilAborted } from "../until-aborted.ts";
 export async function runProcesses(context: CliContext, kinds: readonly ProcessKind[]): Promise<void> {
   const given = readSettings(context);
   const settings = kinds.length > 1 ? withPortsOfUrls(given) : given;
-  const containers = await Promise.all(kinds.map((kind) => PROCESSES[kind].create(settings)));
+  if (kinds.includes("worker-fetch")) checkSettingFiles(settings);
+  const containers = await Promise.all(kinds.map((kind) => create(kind, settings)));
   const doors = containers.filter((_, i) => kinds[i] === "gateway");
   const others = containers.filter((container) => !doors.includes(container));
   const stopAll = async () => {
@@ -27,6 +30,16 @@ export async function runProcesses(context: CliContext, kinds: readonly ProcessK
   } finally {
     await stopAll();
     await starting.catch(() => undefined);
+  }
+}
+
+/** What a person can put right is told without a stack: here, a browser that is not there. */
+async function create(kind: ProcessKind, settings: Settings): Promise<Container> {
+  try {
+    return await PROCESSES[kind].create(settings);
+  } catch (error) {
+    if (error instanceof Error && error.name === "ChromiumMissing") throw new CliError("USAGE", error.message);
+    throw error;
   }
 }
 

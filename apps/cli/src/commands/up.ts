@@ -1,4 +1,5 @@
 import type { Settings } from "@keble-scraper/service";
+import { checkSettingFiles } from "../check-setting-files.ts";
 import type { CliContext } from "../cli-context.ts";
 import { CliError } from "../cli-error.ts";
 import { readSettings, UNREAD_SETTINGS } from "../read-settings.ts";
@@ -111,7 +112,10 @@ function checkSettings(context: CliContext): Settings {
       ...UNREAD_SETTINGS,
     },
   });
-  if (settings.environment === "development" || settings.environment === "test") return settings;
+  if (settings.environment === "development" || settings.environment === "test") {
+    checkSettingFiles(settings);
+    return settings;
+  }
   throw new CliError(
     "USAGE",
     `SCRAPER_ENVIRONMENT: \`up\` is for development and test, not for ${settings.environment}. Run the processes one by one there.`,
