@@ -308,7 +308,7 @@ describe("UNLOCKER: whose fault, and what next", () => {
   it.each([
     ["a wrong key", { key: "some-other-key-0123456789" }, "PROVIDER_AUTH", "RETRY_NEXT_ROUTE", "FIX_CREDENTIALS"],
     ["an unknown zone", { zone: "other_zone" }, "PROVIDER_AUTH", "RETRY_NEXT_ROUTE", "FIX_CREDENTIALS"],
-  ] as const)("W4 %s is %s", async (_what, options, code, disposition, action) => {
+  ] as const)("W4 %s is the operator's to mend", async (_what, options, code, disposition, action) => {
     await using api = await startUnlockerApi();
     await using rig = createUnlockerRig(api, options);
     const { outcome } = await rig.get();
