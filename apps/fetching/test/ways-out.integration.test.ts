@@ -135,6 +135,32 @@ test("W4 a blocked answer goes on by the next route, and its page is kept as the
   });
 });
 
+test("W5 jobs of one sticky key share an exit, until a block makes the next attempt come out elsewhere", async () => {
+  await using made = await openProxyRig();
+  const { rig, proxy } = made;
+  await made.start();
+  rig.origin.on("/page", page("page"));
+  const sticky = { routes: ["DATACENTER"], egress: { stickyKey: "cart-42" }, ...CAP };
+  const sessions = () => proxy.asked.map(({ parameters }) => parameters["session"]);
+  await untilEnded(rig, await rig.submit("/page", sticky));
+  await untilEnded(rig, await rig.submit("/page", sticky));
+  const [first, second] = sessions();
+  expect(first).toMatch(/^[a-z0-9]{8,32}$/u);
+  expect(second).toBe(first);
+  await untilEnded(rig, await rig.submit("/page", { ...sticky, egress: { stickyKey: "cart-43" } }));
+  await untilEnded(rig, await rig.submit("/page", sticky, "another caller"));
+  expect(new Set(sessions()).size).toBe(3);
+  rig.origin.on("/page", (reply) =>
+    reply.send({ status: 403, reason: "Forbidden", headers: { "cf-mitigated": "challenge" }, body: "wall" }),
+  );
+  await untilEnded(rig, await rig.submit("/page", sticky));
+  rig.origin.on("/page", page("page"));
+  await untilEnded(rig, await rig.submit("/page", sticky));
+  const [blocked, after] = sessions().slice(-2);
+  expect(blocked).toBe(first);
+  expect(after).not.toBe(first);
+});
+
 test("W3 a cap that settled spend has filled ends the job as COST_CAP_EXCEEDED, without an attempt, or sends it by its next route", async () => {
   await using rig = await openFetchRig();
   await using api = await startUnlockerApi({ originPort: rig.origin.port });

@@ -1,7 +1,7 @@
 import type { Spool, SpooledBody } from "@keble-scraper/artifact-store";
 import { type Failure, localFailure } from "@keble-scraper/contract";
 import type { StoredBytes } from "@keble-scraper/db/commands/fetching";
-import { type AllowedTargets, type FetchOutcome, hostKeyOf, type VettedUrl, vetUrl } from "@keble-scraper/egress";
+import { type AllowedTargets, type FetchOutcome, type VettedUrl, vetUrl } from "@keble-scraper/egress";
 import type { RunControl } from "@keble-scraper/service";
 import type { JobAdmission } from "../admission/admission.ts";
 import { type AttemptOutcome, releaseSoon } from "./attempt-outcome.ts";
@@ -71,7 +71,7 @@ async function dispatch(
 ): Promise<AttemptOutcome> {
   const { job, way } = known;
   const admission = parts.admissionFor(job, way);
-  const session = await parts.sessions.sessionOf(job, way, hostKeyOf(url));
+  const session = await parts.sessions.sessionOf(job, way);
   const spooling = parts.spool.open();
   let spooled: SpooledBody | null = null;
   try {
@@ -95,7 +95,7 @@ async function dispatch(
     );
     const facts = { ...known, admissionMs: admission.waitedMs() };
     if (!fetched.ok && fetched.aborted) return goBack(facts, fetched, admission, control);
-    if (!fetched.ok) return await failed(facts, fetched, parts);
+    if (!fetched.ok) return await failed(facts, fetched, session, parts);
     if (!fetched.response.hasBody)
       return { kind: "REPORTED", report: succeededReport(facts, fetched, null), body: null };
     spooled = await spooling.finish();
@@ -128,12 +128,13 @@ async function place(
 async function failed(
   facts: AttemptFacts,
   fetched: FetchOutcome & { ok: false; aborted: false },
+  session: string | null,
   parts: AttemptParts,
 ): Promise<AttemptOutcome> {
   const { job } = facts;
   const next = parts.decideNext(fetched.failure, job.attemptsUsed);
   const learned = parts.lessons.learn(job, fetched, next.retryAfterMs);
-  await parts.sessions.onFailure(job, facts.way, fetched);
+  await parts.sessions.onFailure(job, facts.way, fetched, session);
   const kept = fetched.refusedBody === null ? null : await parts.keepEvidence(fetched.refusedBody);
   const report = failedReport(facts, fetched, { ...next, ...learned, evidence: kept?.bytes ?? null });
   return { kind: "REPORTED", report, body: kept?.body ?? null };
