@@ -1,3 +1,4 @@
+export { createCachingResolver, type CachingResolverOptions, DNS_TTL_MS_MAX } from "./dns/caching-resolver.ts";
 export { createDohResolver, type DohResolver, type DohResolverOptions } from "./dns/doh-resolver.ts";
 export {
   createResolver,

@@ -189,7 +189,6 @@ describe("a developer's proxy", () => {
       "AAAA origin.example.com": { answers: [] },
     });
     await using dns = doh.origin;
-    await using origin = await startOrigin();
     await using proxy = await startConnectProxy({
       to: dns.port,
       rule: ({ authority }) => (authority.startsWith(PUBLIC) ? { do: "REFUSE", status: 407 } : null),

@@ -5,6 +5,8 @@
  * - `statuses`: never enough by themselves: `headers` or `body` are always there, too.
  * - `headers`: by lower-case name.
  * - `body`: markers of the first 64 KiB, read as Latin-1.
+ * - `needles`: texts of which a body that matches has at least one, in exactly this spelling. They are looked for in the bytes
+ *   first: every ordinary page that is answered with 200 is asked, and almost none has one. Absent: the markers decide.
  * - `bytesMax`: a larger body is no such page; a wall's page is small. Absent: any size.
  */
 export type BlockPattern = {
@@ -13,6 +15,7 @@ export type BlockPattern = {
   readonly statuses: readonly number[];
   readonly headers?: Readonly<Record<string, RegExp>>;
   readonly body?: readonly RegExp[];
+  readonly needles?: readonly string[];
   readonly bytesMax?: number;
 };
 
@@ -92,7 +95,8 @@ export const BLOCK_PATTERNS = [
     name: "AKAMAI_CHALLENGE",
     matches: "Akamai's waiting page: its container and its challenge's address. Pages it merely serves have neither.",
     statuses: [200, 403, 428, 429],
-    body: [/sec-if-cpt-container|sec-cpt-if/, /\/_sec\/cp_challenge\//],
+    needles: ["_sec/cp_challenge/"],
+    body: [/\/_sec\/cp_challenge\//, /sec-if-cpt-container|sec-cpt-if/],
     bytesMax: BLOCK_SAMPLE_BYTES_MAX,
   },
   {
@@ -100,6 +104,7 @@ export const BLOCK_PATTERNS = [
     matches:
       "Imperva's frame with an incident number. The script that it adds to ordinary pages has the same address, but no incident.",
     statuses: [200, 403, 503],
+    needles: ["_Incapsula_Resource"],
     body: [/_Incapsula_Resource/, /Incapsula incident ID|incident_id=/],
     bytesMax: 16 * KIB,
   },
@@ -107,7 +112,8 @@ export const BLOCK_PATTERNS = [
     name: "IMPERVA",
     matches: "Imperva's interruption page: its title and its own first sentence, both.",
     statuses: [200, 403, 405, 416],
-    body: [/<title>\s*Pardon Our Interruption\.*\s*<\/title>/i, /made us think (?:that )?you were a bot/i],
+    needles: ["Pardon Our Interruption"],
+    body: [/<title>\s*Pardon Our Interruption\.*\s*<\/title>/, /made us think (?:that )?you were a bot/i],
     bytesMax: BLOCK_SAMPLE_BYTES_MAX,
   },
   {
@@ -122,6 +128,7 @@ export const BLOCK_PATTERNS = [
     name: "DATADOME",
     matches: "The same behind a 200: the captcha host and the object that its script reads, on a page of nothing else.",
     statuses: [200],
+    needles: ["captcha-delivery.com"],
     body: [/(?:geo|ct|interstitial)\.captcha-delivery\.com/, /\bdd\s*=\s*\{\s*['"]rt['"]/],
     bytesMax: 8 * KIB,
   },
@@ -145,6 +152,7 @@ export const BLOCK_PATTERNS = [
     matches:
       "The stock refusal of F5's firewall, often behind a 200: two sentences that nothing else on the page goes with.",
     statuses: [200, 403, 503],
+    needles: ["The requested URL was rejected"],
     body: [/The requested URL was rejected\. Please consult with your administrator/, /support ID is/],
     bytesMax: 4 * KIB,
   },
@@ -153,6 +161,7 @@ export const BLOCK_PATTERNS = [
     matches:
       "The waiting page of F5's bot defence: its object and the sentence that stands for a page. Ordinary pages carry the object alone.",
     statuses: [200, 403, 503],
+    needles: ["bobcmn"],
     body: [/bobcmn/, /Please enable JavaScript to view the page content\.(?:<br\s*\/?>)?\s*Your support ID is/],
     bytesMax: BLOCK_SAMPLE_BYTES_MAX,
   },
@@ -166,6 +175,7 @@ export const BLOCK_PATTERNS = [
     name: "SUCURI",
     matches: "Sucuri's cookie script in place of a page: small, and nothing but the script.",
     statuses: [200, 307, 403, 503],
+    needles: ["_cloudproxy_js"],
     body: [/sucuri_cloudproxy_js/, /^\s*<html><title>You are being redirected/],
     bytesMax: 16 * KIB,
   },
@@ -186,6 +196,7 @@ export const BLOCK_PATTERNS = [
     matches:
       "Amazon's shop asks for the letters of a picture: the form's address and the mailbox that is nowhere else.",
     statuses: [200, 503],
+    needles: ["validateCaptcha"],
     body: [/\/errors\/validateCaptcha/, /api-services-support@amazon\.com/],
     bytesMax: 16 * KIB,
   },
@@ -200,7 +211,8 @@ export const BLOCK_PATTERNS = [
     matches:
       "Any other wall: a captcha under a title that is a wall's and nothing else. Pages about captchas and forms with a captcha have titles of their own, and a login has a password field.",
     statuses: [200, 403, 429, 503],
-    body: [/g-recaptcha|h-captcha|cf-turnstile|recaptcha\/api\.js|hcaptcha\.com\/1\/api\.js/, WALL_TITLE],
+    needles: ["captcha", "-turnstile"],
+    body: [WALL_TITLE, /g-recaptcha|h-captcha|cf-turnstile|recaptcha\/api\.js|hcaptcha\.com\/1\/api\.js/],
     bytesMax: 32 * KIB,
   },
 ] as const satisfies readonly BlockPattern[];

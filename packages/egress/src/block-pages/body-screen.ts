@@ -1,6 +1,6 @@
 import { type BodySink, EnoughRead } from "../transport/body-stage.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
-import { type BlockPage, blockScreenBytes, detectBlockPage } from "./detect-block-page.ts";
+import { type BlockPage, blockScreenBytes, detectBlockBody } from "./detect-block-page.ts";
 
 /**
  * A sink that holds the first bytes of a page back until it is known to be no wall's, so that nothing of a wall's page
@@ -30,7 +30,7 @@ export function createBodyScreen(head: ResponseHead, sink: BodySink): BodyScreen
     const [first] = held;
     if (first !== undefined) {
       const bytes = held.length === 1 ? first : Buffer.concat(held, heldBytes);
-      const page = detectBlockPage({ httpStatus, headers, sample: bytes });
+      const page = detectBlockBody({ httpStatus, headers, sample: bytes });
       if (page !== null) {
         found = { page, bytes: Buffer.from(bytes) };
         held = [];

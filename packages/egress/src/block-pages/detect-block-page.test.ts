@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { BLOCK_PATTERNS, BLOCK_SAMPLE_BYTES_MAX, type BlockPageName } from "./block-patterns.ts";
+import { BLOCK_PATTERNS, BLOCK_SAMPLE_BYTES_MAX, type BlockPageName, type BlockPattern } from "./block-patterns.ts";
 import { detectBlockPage } from "./detect-block-page.ts";
 
 type Page = readonly [what: string, status: number, headers: Record<string, string>, body: string];
@@ -235,6 +235,14 @@ describe("walls", () => {
       expect("headers" in pattern || ("body" in pattern && pattern.body.length > 0)).toBe(true);
       for (const status of pattern.statuses) expect(detect(["", status, {}, ""])).toBeNull();
     }
+  });
+
+  test("every entry that reads pages of a 200 is found by its needles first", () => {
+    const patterns: readonly BlockPattern[] = BLOCK_PATTERNS;
+    const slow = patterns.filter(({ statuses, body, needles = [] }) => {
+      return statuses.includes(200) && body !== undefined && needles.length === 0;
+    });
+    expect(slow).toEqual([]);
   });
 
   test("every entry says what it matches", () => {

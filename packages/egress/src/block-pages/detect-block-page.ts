@@ -14,38 +14,60 @@ export type BlockSample = {
   readonly sample: Uint8Array;
 };
 
-const PATTERNS: readonly BlockPattern[] = BLOCK_PATTERNS;
-const NAMES: readonly BlockPageName[] = BLOCK_PATTERNS.map(({ name }) => name);
+type Named = BlockPattern & { readonly name: BlockPageName };
 
-/** By status, with their places in the list: most answers have a status that few or no walls use. */
-const BY_STATUS = new Map<number, readonly number[]>();
-for (const [index, { statuses }] of PATTERNS.entries()) {
-  for (const status of statuses) BY_STATUS.set(status, [...(BY_STATUS.get(status) ?? []), index]);
+/** Found by status, since most answers have one that few or no walls use; what a head alone gives away, and what it does not. */
+type ForStatus = { readonly byHead: readonly Named[]; readonly byBody: readonly Named[] };
+const PATTERNS: readonly Named[] = BLOCK_PATTERNS;
+const NONE: ForStatus = { byHead: [], byBody: [] };
+const BY_STATUS = new Map<number, ForStatus>();
+for (const status of new Set(PATTERNS.flatMap(({ statuses }) => statuses))) {
+  const patterns = PATTERNS.filter(({ statuses }) => statuses.includes(status));
+  BY_STATUS.set(status, {
+    byHead: patterns.filter(({ body }) => body === undefined),
+    byBody: patterns.filter(({ body }) => body !== undefined),
+  });
 }
 
 /**
- * The wall's page that an answer is; null when it looks like none. Never by its status alone: see the list. A sample that
- * was cut counts as a body that is larger than it.
+ * The wall's page that an answer is; null when it looks like none. Never by its status alone: see the list. A sample of 64
+ * KiB counts as a body that is larger than it.
  */
 export function detectBlockPage({ httpStatus, headers, sample }: BlockSample): BlockPage | null {
-  let text: string | null = null;
-  const isCut = sample.length >= BLOCK_SAMPLE_BYTES_MAX;
-  for (const index of BY_STATUS.get(httpStatus) ?? []) {
-    const pattern = PATTERNS[index];
-    const name = NAMES[index];
-    if (pattern === undefined || name === undefined || !matchesHeaders(pattern, headers)) continue;
-    if (pattern.body === undefined) return { name };
-    if (pattern.bytesMax !== undefined && (isCut || sample.length > pattern.bytesMax)) continue;
-    text ??= toLatin1(sample);
-    const searched = text;
-    if (pattern.body.every((marker) => marker.test(searched))) return { name };
-  }
-  return null;
+  return detectBlockHead(httpStatus, headers) ?? detectBlockBody({ httpStatus, headers, sample });
 }
 
 /** What the head alone gives away; null when it takes a body to tell. */
 export function detectBlockHead(httpStatus: number, headers: ResponseHeaders): BlockPage | null {
-  return detectBlockPage({ httpStatus, headers, sample: new Uint8Array() });
+  const { byHead } = BY_STATUS.get(httpStatus) ?? NONE;
+  for (const pattern of byHead) if (matchesHeaders(pattern, headers)) return { name: pattern.name };
+  return null;
+}
+
+/** What it takes the body to tell; null when that is no wall's, either. */
+export function detectBlockBody({ httpStatus, headers, sample }: BlockSample): BlockPage | null {
+  const { byBody } = BY_STATUS.get(httpStatus) ?? NONE;
+  const isCut = sample.length >= BLOCK_SAMPLE_BYTES_MAX;
+  const bytes = Buffer.from(sample.buffer, sample.byteOffset, Math.min(sample.length, BLOCK_SAMPLE_BYTES_MAX));
+  let text: string | null = null;
+  for (const pattern of byBody) {
+    if (pattern.bytesMax !== undefined && (isCut || sample.length > pattern.bytesMax)) continue;
+    if (!matchesHeaders(pattern, headers) || !hasNeedle(pattern, bytes)) continue;
+    text ??= bytes.toString("latin1");
+    if (hasMarkers(pattern, text)) return { name: pattern.name };
+  }
+  return null;
+}
+
+function hasNeedle({ needles }: BlockPattern, bytes: Buffer): boolean {
+  if (needles === undefined) return true;
+  for (const needle of needles) if (bytes.includes(needle, 0, "latin1")) return true;
+  return false;
+}
+
+function hasMarkers({ body = [] }: BlockPattern, text: string): boolean {
+  for (const marker of body) if (!marker.test(text)) return false;
+  return true;
 }
 
 /**
@@ -53,11 +75,11 @@ export function detectBlockHead(httpStatus: number, headers: ResponseHeaders): B
  * A page that is larger than this is none.
  */
 export function blockScreenBytes(httpStatus: number): number {
-  const patterns = (BY_STATUS.get(httpStatus) ?? []).map((index) => PATTERNS[index]);
-  const sizes = patterns.map((pattern) =>
-    pattern?.body === undefined ? 0 : (pattern.bytesMax ?? BLOCK_SAMPLE_BYTES_MAX),
-  );
-  return Math.max(0, ...sizes);
+  let bytes = 0;
+  for (const { bytesMax } of (BY_STATUS.get(httpStatus) ?? NONE).byBody) {
+    bytes = Math.max(bytes, bytesMax ?? BLOCK_SAMPLE_BYTES_MAX);
+  }
+  return bytes;
 }
 
 function matchesHeaders({ headers: wanted }: BlockPattern, headers: ResponseHeaders): boolean {
@@ -66,10 +88,4 @@ function matchesHeaders({ headers: wanted }: BlockPattern, headers: ResponseHead
     const value = Object.hasOwn(headers, name) ? headers[name] : undefined;
     return value !== undefined && pattern.test(typeof value === "string" ? value : value.join(", "));
   });
-}
-
-function toLatin1(sample: Uint8Array): string {
-  return Buffer.from(sample.buffer, sample.byteOffset, Math.min(sample.length, BLOCK_SAMPLE_BYTES_MAX)).toString(
-    "latin1",
-  );
 }

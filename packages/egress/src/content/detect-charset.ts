@@ -1,4 +1,5 @@
 import { analyse } from "chardet";
+import { LRUCache } from "lru-cache";
 import htmlEncodingSniffer from "html-encoding-sniffer";
 import { type MediaType, readMediaType } from "./media-type.ts";
 import { isXml, SNIFF_BYTES_MAX } from "./sniff-type.ts";
@@ -82,13 +83,29 @@ function isUtf8(bytes: Uint8Array): boolean {
 
 function nameOf(label: string): string {
   const text = label.trim().toLowerCase().slice(0, LABEL_CHARS_MAX);
-  return isKnown(text) ? new TextDecoder(text).encoding : text;
+  return encodingOf(text) ?? text;
 }
 
 function isKnown(label: string): boolean {
+  return encodingOf(label) !== null;
+}
+
+/** A decoder is dear to make, and only its name is wanted; a label always has the same one. */
+const ENCODINGS = new LRUCache<string, { readonly name: string | null }>({ max: 512 });
+
+/** The Encoding standard's name of a label; null when it knows none, or this Node has none. */
+function encodingOf(label: string): string | null {
+  const known = ENCODINGS.get(label);
+  if (known !== undefined) return known.name;
+  const name = readEncoding(label);
+  ENCODINGS.set(label, { name });
+  return name;
+}
+
+function readEncoding(label: string): string | null {
   try {
-    return new TextDecoder(label).encoding !== "";
+    return new TextDecoder(label).encoding;
   } catch {
-    return false;
+    return null;
   }
 }

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { MIMEType } from "whatwg-mimetype";
 
 /** A Content-Type as WHATWG reads it: lower case, without parameters; `charset` as it was written. */
@@ -6,9 +7,20 @@ export type MediaType = { readonly essence: string; readonly type: string; reado
 /** Header values longer than this say nothing that we want to know. */
 const CONTENT_TYPE_CHARS_MAX = 1_024;
 
+/** Sites write few different ones, and each response's is read several times. Reading is pure, so what was read stays true. */
+const READ = new LRUCache<string, { readonly mediaType: MediaType | null }>({ max: 512 });
+
 /** Reads a Content-Type header value; `null` when it is absent or none. */
 export function readMediaType(contentType: string | null): MediaType | null {
   if (contentType === null || contentType.length > CONTENT_TYPE_CHARS_MAX) return null;
+  const known = READ.get(contentType);
+  if (known !== undefined) return known.mediaType;
+  const mediaType = parse(contentType);
+  READ.set(contentType, { mediaType });
+  return mediaType;
+}
+
+function parse(contentType: string): MediaType | null {
   const parsed = MIMEType.parse(contentType);
   if (parsed === null) return null;
   return { essence: parsed.essence, type: parsed.type, charset: parsed.parameters.get("charset") ?? null };

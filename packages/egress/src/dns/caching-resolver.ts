@@ -65,6 +65,7 @@ export function createCachingResolver(inner: Resolver, options: CachingResolverO
   };
 
   return {
+    recall: (name) => cache.get(name) ?? null,
     async resolve(name, { signal }) {
       signal.throwIfAborted();
       return cache.get(name) ?? share(name, signal);

@@ -32,7 +32,7 @@ const V6 = Buffer.from("26062800022000010248189325c81946", "hex");
 
 describe("questions", () => {
   test("a question is the standard's bytes", () => {
-    expect(question().toString("hex")).toBe(`000001000001000000000000${"0377777707"}6578616d706c6503636f6d0000010001`);
+    expect(question().toString("hex")).toBe("00000100000100000000000003777777076578616d706c6503636f6d0000010001");
     expect(question("AAAA").subarray(-4).toString("hex")).toBe("001c0001");
   });
 

@@ -97,7 +97,7 @@ export function createDohResolver(options: DohResolverOptions): DohResolver {
   });
 
   return {
-    resolve: resolver.resolve,
+    ...resolver,
     async close() {
       pool.close();
       const closed = [...sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve)));

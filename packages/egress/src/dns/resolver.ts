@@ -16,8 +16,12 @@ export type ResolveOutcome =
   | { readonly ok: true; readonly addresses: readonly string[]; readonly ttlMs?: number }
   | { readonly ok: false; readonly kind: DnsFailureKind; readonly nativeCode: string };
 
-/** Resolves absolute names (no trailing dot, no search list). */
+/**
+ * Resolves absolute names (no trailing dot, no search list). `recall`: an answer that may still be believed, at once; null
+ * when it has to be asked for. Absent: nothing is remembered.
+ */
 export type Resolver = {
+  readonly recall?: (name: string) => ResolveOutcome | null;
   readonly resolve: (name: string, options: { readonly signal: AbortSignal }) => Promise<ResolveOutcome>;
 };
 

@@ -185,9 +185,10 @@ describe("bounds", () => {
     ["many short patterns", "Disallow: *aaaaab\n"],
   ])("hostile rules cost little: %s", (_name, rule) => {
     const text = `User-agent: *\n${rule.repeat(Math.floor((ROBOTS_BYTES_MAX - 20) / rule.length))}`;
-    const startedAt = performance.now();
+    const before = process.cpuUsage();
     expect(allows(text, `/${"a".repeat(8000)}`)).toBe(true);
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    // Of this process, so that what else the machine does is not counted.
+    expect(process.cpuUsage(before).user).toBeLessThan(2_000_000);
   });
 
   test("hostile bytes never throw", () => {

@@ -62,17 +62,23 @@ export function createSinkStage(sink: EndingSink, bytesMax: number): SinkStage {
 /** The first bytes of a body. */
 export type HeadOfBody = { add(chunk: Buffer): void; read(): Buffer };
 
-/** Copies at most `bytesMax` bytes and forgets the rest. */
+/**
+ * Keeps the first `bytesMax` bytes and forgets the rest. It keeps the chunks that they came in, at most one of them longer
+ * than what is kept, and copies nothing of a body that came in one piece: what `read` gives is not to be written to.
+ */
 export function createHeadOfBody(bytesMax: number): HeadOfBody {
   const parts: Buffer[] = [];
   let kept = 0;
   return {
     add(chunk) {
       if (kept >= bytesMax) return;
-      const part = Buffer.from(chunk.subarray(0, bytesMax - kept));
+      const part = kept + chunk.length <= bytesMax ? chunk : chunk.subarray(0, bytesMax - kept);
       parts.push(part);
       kept += part.length;
     },
-    read: () => Buffer.concat(parts, kept),
+    read() {
+      const [first] = parts;
+      return parts.length === 1 && first !== undefined ? first : Buffer.concat(parts, kept);
+    },
   };
 }

@@ -13,17 +13,12 @@ export type ConnectionScope = {
   readonly reuse?: "NEVER";
 };
 
-/** The key of a connection to one vetted address for one URL's host. */
+/**
+ * The key of a connection to one vetted address for one URL's host. Only the caller's id could hold a space, and it comes
+ * last: different parts never make equal keys.
+ */
 export function connectionKey(scope: ConnectionScope, url: VettedUrl, address: string): string {
-  return JSON.stringify([
-    scope.transport,
-    scope.route,
-    url.protocol,
-    url.name ?? "",
-    url.port,
-    address,
-    scope.callerId,
-  ]);
+  return `${scope.transport} ${scope.route} ${url.protocol} ${url.name ?? ""} ${url.port} ${address} ${scope.callerId}`;
 }
 
 /** Resting connections, newest first within a key. It knows nothing of addresses: whoever takes one has vetted again. */

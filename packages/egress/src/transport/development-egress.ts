@@ -45,6 +45,7 @@ export function createDevelopmentParts(options: {
   const listed = policy.allowedTargets?.names ?? new Set<string>();
   return {
     resolver: {
+      recall: (name) => (listed.has(name) ? system : doh).recall?.(name) ?? null,
       resolve: (name, asking) => (listed.has(name) ? system.resolve(name, asking) : doh.resolve(name, asking)),
     },
     async dial(target, stop, budgetMs, context) {

@@ -68,9 +68,12 @@ async function followChain(
     seen.add(url.href);
     // Before robots.txt is asked: an attempt that ends there has no head of this hop yet.
     record.beginHop(url);
-    const asked = await askRobots(url, request, control, parts, record);
-    if (asked.kind === "END") return asked.outcome;
-    const { crawlDelayMs } = asked;
+    let crawlDelayMs: number | null = null;
+    if (parts.robots !== null) {
+      const asked = await askRobots(url, request, control, { robots: parts.robots, meter }, record);
+      if (asked.kind === "END") return asked.outcome;
+      ({ crawlDelayMs } = asked);
+    }
     const admitted = await admit({ url, purpose: "PAGE", isFirst: !progress.sent, crawlDelayMs, stop });
     if (admitted.kind === "STOPPED") return record.stopped();
     if (admitted.kind === "WAIT") return record.giveBack(admitted.wait);
@@ -139,10 +142,9 @@ async function askRobots(
   url: VettedUrl,
   { egress }: FetchRequest,
   { stop, admit }: AttemptControl,
-  { robots, meter }: AttemptParts,
+  { robots, meter }: { readonly robots: RobotsGate; readonly meter: SocketMeter | null },
   record: AttemptRecord,
 ): Promise<Asked> {
-  if (robots === null) return { kind: "GO", crawlDelayMs: null };
   // The file's requests wait as this attempt may: released as long as none of its own went out.
   const admitFile: AdmitHop = (hop) => admit({ ...hop, isFirst: !record.progress.sent });
   const asking = { signal: stop.signal, admit: admitFile, meter, egress };

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type { UpstreamFailure } from "@keble-scraper/contract";
 import type { DnsFailureKind, Resolver } from "../dns/resolver.ts";
 import type { AddressPolicy } from "../policy/classify-address.ts";
-import { vetAddresses } from "../policy/vet-addresses.ts";
+import { createAnswerVetter } from "../policy/answer-vetter.ts";
 import type { VettedUrl } from "../policy/vet-url.ts";
 import { Connection } from "./connection.ts";
 import { connectionKey, type ConnectionScope, createConnectionPool } from "./connection-pool.ts";
@@ -97,17 +97,20 @@ export function createPinnedClient(options: PinnedClientOptions): PinnedClient {
     },
   });
 
+  const vetAnswer = createAnswerVetter(policy);
+
   const vet = async ({ url, stop, timings }: PinnedRequest): Promise<VettedHop> => {
     if (url.name === null) return { ok: true, addresses: url.address === null ? [] : [url.address] };
     const startedAt = performance.now();
-    const resolved = await untilStop(stop, resolver.resolve(url.name, { signal: stop.signal }));
+    const resolved =
+      resolver.recall?.(url.name) ?? (await untilStop(stop, resolver.resolve(url.name, { signal: stop.signal })));
     timings.dnsMs = (timings.dnsMs ?? 0) + performance.now() - startedAt;
     if (resolved === STOPPED) return { ok: false, result: { kind: "STOPPED" } };
     if (!resolved.ok) {
       const failure = DNS_KINDS[resolved.kind];
       return { ok: false, result: { kind: "FAILED", failure, nativeCode: resolved.nativeCode } };
     }
-    const vetted = vetAddresses(resolved.addresses, { ...policy, reach: url.reach });
+    const vetted = vetAnswer(resolved.addresses, url.reach);
     if (!vetted.ok) return { ok: false, result: { kind: "REFUSED", block: vetted.block, hint: vetted.hint } };
     return { ok: true, addresses: orderAddresses(vetted.addresses).slice(0, limits.addressesMax) };
   };

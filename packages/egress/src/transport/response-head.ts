@@ -54,10 +54,13 @@ function toHeaders(byName: ReadonlyMap<string, readonly string[]>): ResponseHead
   );
 }
 
+// oxlint-disable-next-line no-control-regex -- these are what is taken out
+const UNSTORABLE = /[\u0000-\u0008\u000a-\u001f\u007f]/;
+const UNSTORABLE_ALL = new RegExp(UNSTORABLE, "g");
+
 /** Postgres refuses NUL, and no other control character but the tab belongs into a value. */
 function toStorableValue(value: string): string {
-  // oxlint-disable-next-line no-control-regex -- these are what is taken out
-  return value.replace(/[\u0000-\u0008\u000a-\u001f\u007f]/g, "");
+  return UNSTORABLE.test(value) ? value.replaceAll(UNSTORABLE_ALL, "") : value;
 }
 
 function toLatin1(bytes: Buffer | string | undefined): string {
