@@ -158,6 +158,22 @@ describe("what a request carries", () => {
   });
 });
 
+describe("an answer that does not wait for its request", () => {
+  it("early-response: one that comes before the request was read is an answer all the same", async () => {
+    await using origin = await startOrigin({
+      onConnection(socket) {
+        // At once when the connection is accepted: the request is still on its way.
+        socket.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+        return "TAKEN";
+      },
+    });
+    await using rig = createRig(origin);
+    const { outcome, body } = await rig.get("http://origin.example.com/a");
+    expect(outcome).toMatchObject({ ok: true, response: { httpStatus: 200, bodyBytes: 5 } });
+    expect(body.toString()).toBe("hello");
+  });
+});
+
 describe("with a proxy in the environment", () => {
   afterEach(() => {
     vi.unstubAllEnvs();

@@ -94,6 +94,23 @@ describe("TLS", () => {
     expect(origin.requests.length).toBe(1);
   });
 
+  it("W6 redir-downgrade: a redirect to http is followed, without the caller's headers", async () => {
+    await using secure = await startOrigin({
+      paths: { "/start": redirect("http://origin.example.com/ok") },
+      tls: readTlsFixture("origin"),
+    });
+    await using plain = await startOrigin({ paths: { "/ok": page("landed") } });
+    await using rig = createRig(secure, {
+      authorities,
+      dial: (_address, port) => ({ host: "127.0.0.1", port: port === 443 ? secure.port : plain.port }),
+    });
+    const { outcome, body } = await rig.get("https://origin.example.com/start", { headers: { referer: "https://x/" } });
+    expect(outcome).toMatchObject({ ok: true, response: { finalUrl: "http://origin.example.com/ok" } });
+    expect(body.toString()).toBe("landed");
+    expect(secure.requests[0]?.headers["referer"]).toBe("https://x/");
+    expect(plain.requests[0]?.headers).not.toHaveProperty("referer");
+  });
+
   it("W6 no TLS session is resumed: a resumed one would not verify the name again", async () => {
     let resumed = 0;
     await using origin = await startOrigin({
