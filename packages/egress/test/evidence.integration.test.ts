@@ -114,6 +114,8 @@ describe("the body of a failed answer", () => {
     const caller = new AbortController();
     const fetching = rig.get(URL_A, {}, caller.signal);
     await written.opened;
+    // Nothing tells from outside that the head was read: both ends live in this process, a few turns of its loop do it.
+    for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate);
     caller.abort();
     expect((await fetching).outcome).toMatchObject({ ok: false, aborted: true });
     await origin.allClosed();
@@ -181,6 +183,15 @@ describe("a wall's page", () => {
       }
     },
   );
+
+  it("W4 one that is larger than what is looked at is found by its first 64 KiB, and the rest is not written either", async () => {
+    const wall = `<script>window._cf_chl_opt={}</script><script src="/cdn-cgi/challenge-platform/x"></script>`;
+    await using origin = await startOrigin({ paths: { "/a": answer(403, wall + words.repeat(10_000)) } });
+    await using rig = createRig(origin);
+    const { outcome, writes } = await rig.get(URL_A);
+    expect(outcome).toMatchObject({ ...BLOCKED, failure: { nativeCode: "CLOUDFLARE_CHALLENGE" } });
+    expect(writes).toBe(0);
+  });
 
   it.each([
     ["small", words],

@@ -1,6 +1,6 @@
 import { type BodySink, EnoughRead } from "../transport/body-stage.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
-import { type BlockPage, blockScreenBytes, detectBlockBody } from "./detect-block-page.ts";
+import { type BlockPage, blockScreen, detectBlockBody } from "./detect-block-page.ts";
 
 /**
  * A sink that holds the first bytes of a page back until it is known to be no wall's, so that nothing of a wall's page
@@ -19,8 +19,9 @@ export type BodyScreen = BodySink & {
  */
 export function createBodyScreen(head: ResponseHead, sink: BodySink): BodyScreen | null {
   const { httpStatus, headers } = head;
-  const holdBytesMax = isPage(head) ? blockScreenBytes(httpStatus) : 0;
-  if (holdBytesMax === 0 || (head.declaredBytes ?? 0) > holdBytesMax) return null;
+  if (!isPage(head)) return null;
+  const { bytes: holdBytesMax, isLargeOther } = blockScreen(httpStatus);
+  if (holdBytesMax === 0 || (isLargeOther && (head.declaredBytes ?? 0) > holdBytesMax)) return null;
   let held: Buffer[] = [];
   let heldBytes = 0;
   let isOpen = false;

@@ -71,15 +71,23 @@ function hasMarkers({ body = [] }: BlockPattern, text: string): boolean {
 }
 
 /**
- * How many bytes of an HTML body have to be seen before it is known to be no wall's page; 0 when its status says so already.
- * A page that is larger than this is none.
+ * What has to be seen of a body before it is known to be no wall's page. `bytes`: 0 when its status says so already.
+ * `isLargeOther`: a body that is larger than that is none, whatever it says.
  */
-export function blockScreenBytes(httpStatus: number): number {
+export function blockScreen(httpStatus: number): { readonly bytes: number; readonly isLargeOther: boolean } {
+  const { byBody } = BY_STATUS.get(httpStatus) ?? NONE;
   let bytes = 0;
-  for (const { bytesMax } of (BY_STATUS.get(httpStatus) ?? NONE).byBody) {
+  let isLargeOther = true;
+  for (const { bytesMax } of byBody) {
     bytes = Math.max(bytes, bytesMax ?? BLOCK_SAMPLE_BYTES_MAX);
+    isLargeOther &&= bytesMax !== undefined;
   }
-  return bytes;
+  return { bytes, isLargeOther };
+}
+
+/** The `bytes` of `blockScreen`. */
+export function blockScreenBytes(httpStatus: number): number {
+  return blockScreen(httpStatus).bytes;
 }
 
 function matchesHeaders({ headers: wanted }: BlockPattern, headers: ResponseHeaders): boolean {
