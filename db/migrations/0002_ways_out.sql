@@ -1,4 +1,5 @@
-CREATE TABLE "admission_clocks" (
+-- Nothing waits for the disk here: what a crash loses costs one burst.
+CREATE UNLOGGED TABLE "admission_clocks" (
 	"key" text PRIMARY KEY NOT NULL,
 	"next_at_ms" double precision NOT NULL
 );
