@@ -106,6 +106,22 @@ describe("a rendered page", () => {
     expect(body.toString()).toContain("<p>here");
   });
 
+  it("is not held up by what wants a login", async () => {
+    origin.on("/401", (reply) =>
+      reply.send({
+        status: 401,
+        headers: { "Content-Type": HTML, "WWW-Authenticate": 'Basic realm="x"' },
+        body: "login",
+      }),
+    );
+    origin.on(
+      "/",
+      html("<img src=/401><p id=a><script>fetch('/401').then((r) => { a.textContent = r.status })</script>"),
+    );
+    expect((await rig.render(`${BASE}/`)).body.toString()).toContain('<p id="a">401');
+    expect((await rig.render(`${BASE}/401`)).outcome).toMatchObject({ ok: true, response: { httpStatus: 401 } });
+  });
+
   it("cannot be had by HEAD", async () => {
     const { outcome } = await rig.render(`${BASE}/`, { method: "HEAD" });
     expect(outcome).toMatchObject({ ok: false, sent: false, failure: { kind: "LOCAL", code: "NOT_SUPPORTED" } });

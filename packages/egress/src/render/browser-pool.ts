@@ -69,9 +69,9 @@ export function createBrowserPool({ jobsMax, memoryBytesMax, launch }: BrowserPo
     return host;
   };
   const retireIfLarge = async (host: Host, launched: LaunchedBrowser): Promise<void> => {
-    // A browser that dies while it is asked is nobody's to use again anyway.
-    const bytes = await launched.memoryBytes().catch(() => null);
-    if (bytes !== null && bytes > memoryBytesMax) retire(host);
+    // A browser that dies while it is asked is nobody's to use again anyway; one that does not answer is not well.
+    const bytes = await within(ANSWER_MS_MAX, launched.memoryBytes()).catch(() => null);
+    if (bytes === LATE || (bytes !== null && bytes > memoryBytesMax)) retire(host);
   };
   const take = (): Host => {
     current ??= start();
@@ -120,4 +120,23 @@ export function createBrowserPool({ jobsMax, memoryBytesMax, launch }: BrowserPo
       return closing;
     },
   };
+}
+
+/** How long a browser may take to say how large it is. */
+const ANSWER_MS_MAX = 2_000;
+
+const LATE = Symbol("late");
+
+async function within<T>(limitMs: number, work: Promise<T>): Promise<T | typeof LATE> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<typeof LATE>((resolve) => {
+    timer = setTimeout(() => {
+      resolve(LATE);
+    }, limitMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

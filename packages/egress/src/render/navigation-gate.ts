@@ -74,7 +74,7 @@ export async function createNavigationGate(
 
   session.on("Fetch.requestPaused", (paused) => {
     const { requestId } = paused;
-    if (paused.frameId !== frameId) {
+    if (paused.frameId !== frameId || paused.resourceType !== "Document") {
       orGone(session.send("Fetch.continueRequest", { requestId }));
       return;
     }
@@ -109,10 +109,13 @@ export async function createNavigationGate(
     );
   });
 
-  const stages = ["Request", "Response"] as const;
   await session.send("Fetch.enable", {
     handleAuthRequests: true,
-    patterns: stages.map((requestStage) => ({ urlPattern: "*", resourceType: "Document" as const, requestStage })),
+    patterns: [
+      // All of them: one that asked for a login and got no answer would never end.
+      { urlPattern: "*", requestStage: "Request" },
+      { urlPattern: "*", resourceType: "Document", requestStage: "Response" },
+    ],
   });
 
   return {

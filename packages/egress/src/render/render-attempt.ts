@@ -63,7 +63,6 @@ export async function renderAttempt(
     });
     const opened = await untilStop(stop, opening);
     if (opened === STOPPED) {
-      lease.retire();
       void opening.then((late) => late.close(CLOSE_MS_MAX)).catch(() => {});
       return record.stopped();
     }
