@@ -8,6 +8,7 @@ import {
   settleJobs,
 } from "../src/commands/fetching/index.ts";
 import { cancelJob, submitJobs } from "../src/commands/intake/index.ts";
+import { createDatabase } from "../src/database.ts";
 import { findJob } from "../src/queries/find-job.ts";
 import { listAttempts } from "../src/queries/list-attempts.ts";
 import { listQuarantines } from "../src/queries/list-quarantines.ts";
@@ -166,12 +167,13 @@ test("J2 a lost lease reserves nothing: not its old token, not an expired one, n
 test("J2 a lease that expired while its reservation waited for the job's lock reserves nothing", async () => {
   const id = await submitOne(database, PAID);
   const lease = await claimOne(database);
-  await sql`update jobs set lease_until = clock_timestamp() + interval '300 ms' where id = ${id}`;
+  await sql`update jobs set lease_until = clock_timestamp() + interval '1 s' where id = ${id}`;
   let asked: Promise<string> | undefined;
   await sql.begin(async (tx) => {
     await tx`select 1 from jobs where id = ${id} for update`;
-    asked = reserve(database, lease, 1_000);
-    await untilBlocked();
+    const answered = new AbortController();
+    asked = reserve(database, lease, 1_000).finally(() => answered.abort());
+    await untilBlocked(answered.signal);
     for (;;) {
       const [row] = await tx`select 1 from jobs where id = ${id} and lease_until < clock_timestamp()`;
       if (row !== undefined) break;
@@ -322,6 +324,11 @@ test("W3 what was reserved before midnight settles in the day and the month befo
 });
 
 test("W3 reservations of several callers and routes, their settles, losses and cancels never wait for each other in a ring", async () => {
+  // On one pool transactions and statements would take turns.
+  const { url } = database;
+  const limits = { commandConnections: 6, readConnections: 1, statementTimeoutMs: 20_000 };
+  const pool = createDatabase({ url, applicationName: "test-settling", ...limits });
+  await using settling = Object.assign(pool, { [Symbol.asyncDispose]: () => pool.stop(performance.now() + 1_000) });
   // Whether two of them meet half way is chance, so they get several.
   const rounds = 4;
   for (let round = 0; round < rounds; round += 1) {
@@ -337,18 +344,18 @@ test("W3 reservations of several callers and routes, their settles, losses and c
     const groups = Array.from({ length: 12 }, (_, index) => leases.filter((_lease, at) => at % 12 === index));
     const settle = (group: JobLease[]) =>
       settleJobs(
-        sql,
+        settling.commands,
         group.map((lease) => paid(succeeded(lease), 60)),
         OPTIONS,
       );
     const release = (group: JobLease[]) =>
       releaseJobs(
-        sql,
+        settling.commands,
         group.map((lease) => ({ id: lease.id, token: lease.token, dueInMs: 60_000 })),
         OPTIONS,
       );
     const cancel = (group: JobLease[]) =>
-      Promise.all(group.map((lease) => cancelJob(sql, { id: lease.id, callerId: null }, OPTIONS)));
+      Promise.all(group.map((lease) => cancelJob(settling.commands, { id: lease.id, callerId: null }, OPTIONS)));
     await Promise.all(
       groups.flatMap<Promise<unknown>>((group, index) => [
         ...others.slice(index * 10, index * 10 + 10).map((lease) => reserve(database, lease, 100)),
@@ -375,9 +382,9 @@ async function reservationOf(id: string): Promise<number | null> {
   return row?.reserved ?? null;
 }
 
-/** Resolves once a statement waits for a lock. */
-async function untilBlocked(): Promise<void> {
-  for (;;) {
+/** Resolves once a statement waits for a lock, or when it did not have to. */
+async function untilBlocked(answered?: AbortSignal): Promise<void> {
+  while (answered?.aborted !== true) {
     const rows = await sql`
       select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
     if (rows.length > 0) return;
