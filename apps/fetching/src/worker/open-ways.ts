@@ -16,7 +16,7 @@ import type { FetchingSettings } from "../settings.ts";
 import type { Way, Ways } from "./way.ts";
 
 /** What every transport of a worker is made with. */
-export type EgressParts = ReturnType<typeof createEgressParts>;
+type EgressParts = ReturnType<typeof createEgressParts>;
 
 /** The resolver, the policy and the limits that all ways of a worker share. */
 export function createEgressParts(settings: FetchingSettings) {
