@@ -19,7 +19,7 @@ import { startLocalOrigin } from "./local-origin.ts";
  *
  *   npx tsc -b packages/egress && npm run bench:direct -w @keble-scraper/egress -- [seconds per body size] [at once]
  *
- * It measures what was built (`dist`): what runs sources names every function anew at run time, which costs us a third more.
+ * It measures what was built (`dist`): a run of the sources would count what the loader adds to every function, too.
  * Prints a JSON line per body size: requests a second and CPU microseconds of this process per request, and for each way of
  * ours how much of plain's it reaches. `text`: the same page, but not as HTML, so that no wall's page is looked for.
  * `vetted`: the URL read and vetted for each request, too, as a job's is. Then a line of what the parts cost by themselves.

@@ -19,9 +19,6 @@ const PDF_PAGES_MAX = 500;
 
 const READ_BYTES = 256 * 1024;
 
-/** What is left of a document that is empty. */
-export const EMPTY_DOCUMENT = "<html><head></head><body></body></html>";
-
 /** Captures a page in one of the ways there are. The artifact has at most `bytesMax` bytes. */
 export async function capturePage(capture: Capture, source: CaptureSource, bytesMax: number): Promise<Captured> {
   const dom = await captureDom(source, capture === "DOM" ? bytesMax : 0);
