@@ -46,7 +46,7 @@ test("W3 an attempt by a proxy costs what its socket carried, within what was re
   // 600,000 micro-USD a gigabyte.
   const cost = Math.ceil((proxy.bytes() * 600_000) / 1e9);
   expect(attempt).toMatchObject({ outcome: "SUCCEEDED", route: "DATACENTER", costMicros: cost });
-  expect(attempt?.costReservedMicros).toBe(Math.ceil(((10_000_000 + 327_680) * 600_000) / 1e9));
+  expect(attempt?.costReservedMicros).toBe(Math.ceil(((10_000_000 + 200_000 + 327_680) * 600_000) / 1e9));
   expect(job.limits.costMicros).toBe(cost);
   const spend = await getRouteSpend(rig.database.commands);
   expect(JSON.stringify(spend)).toContain(`"settledMicros":${cost}`);

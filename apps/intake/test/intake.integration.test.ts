@@ -157,7 +157,7 @@ test("W3 a job with less money than one attempt may cost is accepted, and its ch
   const sent = { ...body, routes: ["DATACENTER"], limits: { costCapMicros: 100 } };
   expect((await caller.submitJob({ principal: service(), body: sent })).ok).toBe(true);
   const check = await caller.checkJob({ principal: service(), body: sent });
-  const reason = "one attempt may cost 6489 micro-USD, more than limits.costCapMicros";
+  const reason = "one attempt may cost 6614 micro-USD, more than limits.costCapMicros";
   expect(check).toMatchObject({
     ok: true,
     value: { allowed: true, routes: [{ route: "DATACENTER", available: true, reason }], worstCostMicros: 100 },

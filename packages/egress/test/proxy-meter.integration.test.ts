@@ -1,3 +1,4 @@
+import type { TLSSocket } from "node:tls";
 import {
   bytes,
   createGate,
@@ -118,6 +119,28 @@ describe("the bytes of an attempt on a proxy route", () => {
     await using rig = createProxyRig(proxy);
     const { outcome } = await rig.get("http://origin.example.com/", { maxBodyBytes: 1 });
     expect(outcome.usage.socketBytes).toBeLessThanOrEqual(socketCeilingBytes(DEFAULT_EGRESS_LIMITS, 1));
+  });
+
+  it("W3 W9 a body as large as it may be arrives whole from a server that writes small TLS records", async () => {
+    // 22 bytes more for every 1,400: more than the slack of a small body.
+    const maxBodyBytes = 30_000_000;
+    const body = Buffer.alloc(maxBodyBytes, "x");
+    await using origin = await startOrigin({
+      paths: {
+        "/large": (reply) => {
+          (reply.socket as TLSSocket).setMaxSendFragment(1_400);
+          return reply.send({ body });
+        },
+      },
+      tls: readTlsFixture("origin"),
+    });
+    await using proxy = await startZone(origin);
+    await using rig = createProxyRig(proxy);
+    const { outcome, body: received } = await rig.get("https://origin.example.com/large", { maxBodyBytes });
+    expect(outcome).toMatchObject({ ok: true });
+    expect(received.length).toBe(maxBodyBytes);
+    expect(outcome.usage.socketBytes).toBeGreaterThan(1.015 * maxBodyBytes);
+    expect(outcome.usage.socketBytes).toBeLessThanOrEqual(socketCeilingBytes(DEFAULT_EGRESS_LIMITS, maxBodyBytes));
   });
 
   it("W3 what goes up counts as what comes down", async () => {

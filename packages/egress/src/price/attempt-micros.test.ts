@@ -36,10 +36,11 @@ describe("the price list", () => {
 describe("what an attempt may cost at most", () => {
   test("W3 by the gigabyte it is the socket ceiling that the transport enforces", () => {
     const ceiling = socketCeilingBytes(DEFAULT_EGRESS_LIMITS, 10 * MIB);
-    expect(ceiling).toBe(10 * MIB + 327_680);
-    // 10,813,440 bytes at 8 dollars a gigabyte are 86,507.52 micros.
-    expect(worst("RESIDENTIAL")).toBe(86_508);
-    expect(worst("DATACENTER")).toBe(6_489);
+    // 2 % of the body, rounded up, for TLS; 128 KiB of slack; 32 KiB for each of six hops.
+    expect(ceiling).toBe(10 * MIB + 209_716 + 327_680);
+    // 11,023,156 bytes at 8 dollars a gigabyte are 88,185.248 micros.
+    expect(worst("RESIDENTIAL")).toBe(88_186);
+    expect(worst("DATACENTER")).toBe(6_614);
   });
 
   test("W3 by the request it is one, and one more where robots.txt is asked", () => {
@@ -103,9 +104,9 @@ describe("what an attempt cost", () => {
 
   test("is exact where a product passes 2^53, and bounded where no ledger could hold it", () => {
     // 1,000,000 dollars a gigabyte for 1,000,000,007 bytes: the product has 22 digits.
-    expect(worst("RESIDENTIAL", { priceMicros: MICROS_MAX, maxBodyBytes: 1_000_000_007 - 327_680 })).toBe(
-      1_000_000_007_000,
-    );
+    const maxBodyBytes = 980_070_908;
+    expect(socketCeilingBytes(DEFAULT_EGRESS_LIMITS, maxBodyBytes)).toBe(1_000_000_007);
+    expect(worst("RESIDENTIAL", { priceMicros: MICROS_MAX, maxBodyBytes })).toBe(1_000_000_007_000);
     expect(worst("RESIDENTIAL", { priceMicros: MICROS_MAX, maxBodyBytes: 2 ** 52 })).toBe(Number.MAX_SAFE_INTEGER);
     expect(used("RESIDENTIAL", { socketBytes: Number.MAX_SAFE_INTEGER }, MICROS_MAX)).toBe(MICROS_MAX);
   });
