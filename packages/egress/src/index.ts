@@ -36,12 +36,8 @@ export {
   type CallbackTransportOptions,
   createCallbackTransport,
 } from "./transport/callback-transport.ts";
-export {
-  createDirectTransport,
-  DEFAULT_USER_AGENT,
-  PRODUCT_TOKEN,
-  type DirectTransportOptions,
-} from "./transport/direct-transport.ts";
+export { createDirectTransport, type DirectTransportOptions } from "./transport/direct-transport.ts";
+export { DEFAULT_USER_AGENT, PRODUCT_TOKEN } from "./transport/user-agent.ts";
 export type { DevelopmentEgress } from "./transport/development-egress.ts";
 export { ADMIT_ALL, type AdmitHop, type Hop, type HopVerdict, type HopWait } from "./transport/admission.ts";
 export { hostKeyOf } from "./transport/host-key.ts";

@@ -18,6 +18,7 @@ import { readResponseHead, type ResponseHead } from "../transport/response-head.
 import { type Stop, STOPPED, untilStop } from "../transport/stop.ts";
 import { toFetchResponse } from "../transport/to-fetch-response.ts";
 import { readMediaType } from "../content/media-type.ts";
+import type { Clock } from "../transport/clock.ts";
 import { CLOUDFLARE_FAILED, NOT_CLOUDFLARE } from "./cloudflare-codes.ts";
 import { cloudflareRequestId, readEnvelope, toCloudflareFailure } from "./cloudflare-failure.ts";
 import { createEnvelopeReader, type EnvelopeReader } from "./envelope-reader.ts";
@@ -34,7 +35,7 @@ export type CloudflareParts = {
   readonly api: CloudflareApi;
   readonly client: ProviderClient;
   readonly policy: VetUrlOptions;
-  readonly clock: { monotonicMs(): number; wallMs(): number };
+  readonly clock: Clock;
   readonly userAgent: string;
   readonly waitUntil: WaitUntil;
 };

@@ -2,7 +2,8 @@ import { localFailure, type LocalFailure, type UpstreamFailure, upstreamFailure 
 import { matchesContentTypes } from "../content/media-type.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { VetUrlOptions } from "../policy/vet-url.ts";
-import { DEFAULT_USER_AGENT } from "../transport/direct-transport.ts";
+import { type Clock, SYSTEM_CLOCK } from "../transport/clock.ts";
+import { DEFAULT_USER_AGENT } from "../transport/user-agent.ts";
 import type { EgressLimits } from "../transport/egress-limits.ts";
 import type { FetchRequest } from "../transport/fetch-request.ts";
 import type { PinnedClientOverrides } from "../transport/pinned-client.ts";
@@ -25,12 +26,10 @@ export type CloudflareRenderTransportOptions = {
   readonly userAgent?: string;
   /** When a page counts as loaded; absent: with its load event. */
   readonly waitUntil?: WaitUntil;
-  readonly clock?: { monotonicMs(): number; wallMs(): number };
+  readonly clock?: Clock;
   /** For tests; never from settings. */
   readonly overrides?: PinnedClientOverrides;
 };
-
-const SYSTEM_CLOCK = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
 
 /**
  * Renders through Cloudflare's Browser Rendering: the DOM by `/content`, pictures by `/screenshot`, documents by `/pdf`.

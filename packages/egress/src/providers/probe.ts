@@ -6,6 +6,7 @@ import type { ExchangeProgress } from "../transport/exchange.ts";
 import type { PinnedClientOverrides } from "../transport/pinned-client.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
 import { createStop } from "../transport/stop.ts";
+import { DEFAULT_USER_AGENT } from "../transport/user-agent.ts";
 import { createProviderClient, type ProviderApi, type ProviderClient } from "./provider-client.ts";
 import { type ProviderOrigin, toCallFailure, toTimeout } from "./provider-failure.ts";
 import { readThrough } from "./read-through.ts";
@@ -18,6 +19,7 @@ export type ProbeOptions = {
   readonly resolver: Resolver;
   /** How the API's addresses are judged; absent: public addresses only (loopback when the URL says so). */
   readonly policy?: AddressPolicy;
+  /** What the API sees of us. */
   readonly userAgent?: string;
   /** For everything the probe asks. */
   readonly timeoutMs: number;
@@ -47,7 +49,7 @@ export async function withProbe(
   options: ProbeOptions,
   probe: (ask: Ask) => Promise<ProbeResult>,
 ): Promise<ProbeResult> {
-  const { resolver, policy = {}, overrides, userAgent = "KebleScraper/0.1 (probe)" } = options;
+  const { resolver, policy = {}, overrides, userAgent = DEFAULT_USER_AGENT } = options;
   const client = createProviderClient({ api, route, resolver, policy, limits: {}, userAgent, overrides });
   const stop = createStop({
     signal: options.signal,

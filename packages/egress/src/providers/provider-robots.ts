@@ -2,16 +2,13 @@ import { ROBOTS_BYTES_MAX } from "../robots/parse-robots.ts";
 import { createRobotsGate, type FetchRobots, type RobotsFetched, type RobotsGate } from "../robots/robots-gate.ts";
 import { createAttemptRecord } from "../transport/attempt-record.ts";
 import { createHeadOfBody, EnoughRead } from "../transport/body-stage.ts";
-import { PRODUCT_TOKEN } from "../transport/direct-transport.ts";
+import { PRODUCT_TOKEN } from "../transport/user-agent.ts";
 import type { RunningAttempts } from "../transport/running-attempts.ts";
 import type { SocketMeter } from "../transport/socket-meter.ts";
 import { createStop, type Stop } from "../transport/stop.ts";
 import { toTimeout } from "./provider-failure.ts";
 import type { ProviderCallContext, ProviderTransportParts } from "./provider-transport.ts";
 import { createUsageRecord, type UsageRecord } from "./usage-record.ts";
-
-/** Rules of one origin take about a kilobyte. */
-const ROBOTS_ORIGINS_MAX = 10_000;
 
 /** A file that is larger than this is no robots.txt; up to here the rules are what its first 500 KiB say. */
 const DELIVERED_BYTES_MAX = 16 * 1024 * 1024;
@@ -73,5 +70,5 @@ export function createProviderRobots({
     if (stop.reason !== "ATTEMPT_LIMIT") throw new Error("the robots.txt is not wanted any more");
     return { kind: "FAILED", failure: toTimeout("HEAD", protocol.origin, null) };
   };
-  return createRobotsGate({ fetchRobots, productToken: PRODUCT_TOKEN, cacheMaxEntries: ROBOTS_ORIGINS_MAX });
+  return createRobotsGate({ fetchRobots, productToken: PRODUCT_TOKEN });
 }

@@ -4,6 +4,7 @@ import type { RobotsGate } from "../robots/robots-gate.ts";
 import type { AdmitHop } from "../transport/admission.ts";
 import { type AttemptRecord, createAttemptRecord } from "../transport/attempt-record.ts";
 import type { BodySink } from "../transport/body-stage.ts";
+import type { Clock } from "../transport/clock.ts";
 import type { AttemptUsage, FetchOutcome, FetchResponse, RefusedBody } from "../transport/fetch-outcome.ts";
 import type { FetchRequest } from "../transport/fetch-request.ts";
 import { createRunningAttempts } from "../transport/running-attempts.ts";
@@ -56,7 +57,7 @@ export type ProviderProtocol = {
 export type ProviderTransportParts = {
   readonly protocol: ProviderProtocol;
   readonly client: ProviderClient;
-  readonly clock: { monotonicMs(): number; wallMs(): number };
+  readonly clock: Clock;
 };
 
 /**

@@ -1,7 +1,8 @@
 import { upstreamFailure } from "@keble-scraper/contract";
 import type { Resolver } from "../dns/resolver.ts";
 import type { VetUrlOptions } from "../policy/vet-url.ts";
-import { DEFAULT_USER_AGENT } from "../transport/direct-transport.ts";
+import { type Clock, SYSTEM_CLOCK } from "../transport/clock.ts";
+import { DEFAULT_USER_AGENT } from "../transport/user-agent.ts";
 import type { EgressLimits } from "../transport/egress-limits.ts";
 import type { PinnedClientOverrides } from "../transport/pinned-client.ts";
 import type { Transport } from "../transport/transport.ts";
@@ -19,12 +20,10 @@ export type UnlockerTransportOptions = {
   readonly limits?: Partial<EgressLimits>;
   /** What the provider's API sees of us; the provider chooses what sites see. */
   readonly userAgent?: string;
-  readonly clock?: { monotonicMs(): number; wallMs(): number };
+  readonly clock?: Clock;
   /** For tests; never from settings. */
   readonly overrides?: PinnedClientOverrides;
 };
-
-const SYSTEM_CLOCK = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
 
 /**
  * Fetches through Bright Data's Web Unlocker. `format: "raw"`: the body's bytes come as the target sent them, as a stream,

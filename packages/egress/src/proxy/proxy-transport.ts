@@ -3,14 +3,15 @@ import { rootCertificates } from "node:tls";
 import type { Resolver } from "../dns/resolver.ts";
 import type { VetUrlOptions } from "../policy/vet-url.ts";
 import { createRobotsGate } from "../robots/robots-gate.ts";
-import { DEFAULT_USER_AGENT, PRODUCT_TOKEN } from "../transport/direct-transport.ts";
+import { type Clock, SYSTEM_CLOCK } from "../transport/clock.ts";
+import { DEFAULT_USER_AGENT, PRODUCT_TOKEN } from "../transport/user-agent.ts";
 import { DEFAULT_EGRESS_LIMITS, type EgressLimits, socketCeilingBytes } from "../transport/egress-limits.ts";
 import { fetchAttempt } from "../transport/fetch-attempt.ts";
 import { createPinnedClient } from "../transport/pinned-client.ts";
 import { createRobotsFetch } from "../transport/robots-fetch.ts";
 import { createRunningAttempts } from "../transport/running-attempts.ts";
 import { createSocketMeter } from "../transport/socket-meter.ts";
-import { createStop } from "../transport/stop.ts";
+import { createAttemptStop } from "../transport/stop.ts";
 import type { Transport } from "../transport/transport.ts";
 import { createConnectDialer, type TunnelTarget } from "./connect-dialer.ts";
 import type { ProxyProvider } from "./proxy-credentials.ts";
@@ -33,17 +34,12 @@ export type ProxyTransportOptions = {
   readonly limits?: Partial<EgressLimits>;
   /** Identifies the fetcher to sites, with the product token KebleScraper. */
   readonly userAgent?: string;
-  readonly clock?: { monotonicMs(): number; wallMs(): number };
+  readonly clock?: Clock;
   /** For tests, never from settings: authorities in PEM instead of Node's. */
   readonly overrides?: { readonly authorities?: readonly string[] };
 };
 
-/** Rules of one origin take about a kilobyte. */
-const ROBOTS_ORIGINS_MAX = 10_000;
-
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
-
-const SYSTEM_CLOCK = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
 
 /**
  * Fetches through a CONNECT proxy, by the same chain as a direct fetch: the same policy, robots.txt, limits and evidence. A
@@ -66,20 +62,11 @@ export function createProxyTransport(options: ProxyTransportOptions): Transport 
   const running = createRunningAttempts(client);
   const scope = { transport: "HTTP", route: options.route, reuse: "NEVER" } as const;
   const parts = { client, policy, limits, userAgent, clock, scope } as const;
-  const robots = createRobotsGate({
-    fetchRobots: createRobotsFetch(parts, running),
-    productToken: PRODUCT_TOKEN,
-    cacheMaxEntries: ROBOTS_ORIGINS_MAX,
-  });
+  const robots = createRobotsGate({ fetchRobots: createRobotsFetch(parts, running), productToken: PRODUCT_TOKEN });
 
   return {
     fetch(request, sink, control) {
-      const stop = createStop({
-        signal: control.signal,
-        deadline: request.deadline,
-        limitMs: request.attemptLimitMs,
-        nowMs: clock.monotonicMs(),
-      });
+      const stop = createAttemptStop(request, control.signal, clock);
       const meter = createSocketMeter(socketCeilingBytes(limits, request.maxBodyBytes));
       return running.track(
         stop,

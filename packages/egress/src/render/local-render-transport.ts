@@ -1,13 +1,14 @@
 import type { Resolver } from "../dns/resolver.ts";
 import type { VetUrlOptions } from "../policy/vet-url.ts";
 import { createRobotsGate } from "../robots/robots-gate.ts";
+import { type Clock, SYSTEM_CLOCK } from "../transport/clock.ts";
 import { createDirectDialer } from "../transport/dial.ts";
-import { DEFAULT_USER_AGENT, PRODUCT_TOKEN } from "../transport/direct-transport.ts";
+import { DEFAULT_USER_AGENT, PRODUCT_TOKEN } from "../transport/user-agent.ts";
 import { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "../transport/egress-limits.ts";
 import { createPinnedClient, type PinnedClientOverrides } from "../transport/pinned-client.ts";
 import { createRobotsFetch } from "../transport/robots-fetch.ts";
 import { createRunningAttempts } from "../transport/running-attempts.ts";
-import { createStop } from "../transport/stop.ts";
+import { createAttemptStop } from "../transport/stop.ts";
 import type { Transport } from "../transport/transport.ts";
 import { createBrowserPool } from "./browser-pool.ts";
 import { findChromium } from "./find-chromium.ts";
@@ -33,7 +34,7 @@ export type LocalRenderOptions = {
   readonly policy?: VetUrlOptions;
   readonly limits?: Partial<EgressLimits>;
   readonly userAgent?: string;
-  readonly clock?: { monotonicMs(): number; wallMs(): number };
+  readonly clock?: Clock;
   /** How far a page has to be before it is captured; absent: LOAD. */
   readonly waitUntil?: WaitUntil;
   /** How long a complete document is given for the rest of `waitUntil`, before it is captured as it is; absent: 30 s. */
@@ -43,11 +44,6 @@ export type LocalRenderOptions = {
 };
 
 const SETTLE_TIMEOUT_MS = 30_000;
-
-/** Rules of one origin take about a kilobyte. */
-const ROBOTS_ORIGINS_MAX = 10_000;
-
-const SYSTEM_CLOCK = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
 
 /**
  * Renders pages in a Chromium of this machine, from its own addresses. Throws `ChromiumMissing` when there is none; no browser
@@ -82,7 +78,6 @@ export async function createLocalRenderTransport(options: LocalRenderOptions): P
   const robots = createRobotsGate({
     fetchRobots: createRobotsFetch({ client, policy, limits, userAgent, clock, scope }, running),
     productToken: PRODUCT_TOKEN,
-    cacheMaxEntries: ROBOTS_ORIGINS_MAX,
   });
   const { waitUntil = "LOAD", settleTimeoutMs = SETTLE_TIMEOUT_MS } = options;
   const parts: Omit<RenderParts, "robots"> = {
@@ -98,12 +93,7 @@ export async function createLocalRenderTransport(options: LocalRenderOptions): P
 
   return {
     fetch(request, sink, control) {
-      const stop = createStop({
-        signal: control.signal,
-        deadline: request.deadline,
-        limitMs: request.attemptLimitMs,
-        nowMs: clock.monotonicMs(),
-      });
+      const stop = createAttemptStop(request, control.signal, clock);
       const rendering = renderAttempt(
         request,
         sink,

@@ -3,6 +3,7 @@ import type { VetUrlOptions } from "../policy/vet-url.ts";
 import type { RobotsGate } from "../robots/robots-gate.ts";
 import type { AdmitHop } from "../transport/admission.ts";
 import type { AttemptRecord } from "../transport/attempt-record.ts";
+import type { Clock } from "../transport/clock.ts";
 import type { EgressLimits } from "../transport/egress-limits.ts";
 import type { FetchOutcome } from "../transport/fetch-outcome.ts";
 import type { FetchRequest } from "../transport/fetch-request.ts";
@@ -34,7 +35,7 @@ export type RenderParts = {
   readonly policy: VetUrlOptions;
   readonly limits: EgressLimits;
   readonly userAgent: string;
-  readonly clock: { monotonicMs(): number; wallMs(): number };
+  readonly clock: Clock;
   readonly waitUntil: WaitUntil;
   readonly settleTimeoutMs: number;
   /** Asked about every URL of a chain; null: robots.txt has no say. */

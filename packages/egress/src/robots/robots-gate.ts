@@ -44,14 +44,14 @@ export type RobotsVerdict =
 
 /**
  * - `productToken`: the name that groups are looked up by, without version.
- * - `cacheMaxEntries`: origins remembered; their rules take at most 32 MiB together, whatever this says.
+ * - `cacheMaxEntries`: origins remembered, 10,000 when absent; their rules take at most 32 MiB together, whatever this says.
  * - `ttlMs`: how long rules are believed, at most and by default 24 hours (RFC 9309 section 2.4).
  * - `now`: monotonic milliseconds above 0, for tests.
  */
 export type RobotsGateOptions = {
   readonly fetchRobots: FetchRobots;
   readonly productToken: string;
-  readonly cacheMaxEntries: number;
+  readonly cacheMaxEntries?: number;
   readonly ttlMs?: number;
   readonly now?: () => number;
 };
@@ -60,6 +60,8 @@ export type RobotsGateOptions = {
 export type RobotsGate = { readonly check: (url: VettedUrl, asking: RobotsAsking) => Promise<RobotsVerdict> };
 
 const DAY_MS = 86_400_000;
+/** Rules of one origin take about a kilobyte. */
+const ORIGINS_MAX = 10_000;
 const CACHE_BYTES_MAX = 32 * 1024 * 1024;
 /** About what an object with a flag and a short string takes. */
 const RULE_BYTES = 100;
@@ -84,7 +86,7 @@ export function createRobotsGate(options: RobotsGateOptions): RobotsGate {
   const flights = new Map<string, Flight>();
   const now = options.now ?? (() => performance.now());
   const cache = new LRUCache<string, RobotsRules>({
-    max: options.cacheMaxEntries,
+    max: options.cacheMaxEntries ?? ORIGINS_MAX,
     maxSize: CACHE_BYTES_MAX,
     sizeCalculation: sizeOf,
     ttl: Math.min(options.ttlMs ?? DAY_MS, DAY_MS),

@@ -2,6 +2,7 @@ import { type LocalFailure, localFailure, type UpstreamFailure } from "@keble-sc
 import type { Resolver } from "../dns/resolver.ts";
 import { type CallbackPolicy, vetCallbackUrl } from "../policy/vet-callback-url.ts";
 import { type BodyStage, createHeadOfBody, EnoughRead, type HeadOfBody } from "./body-stage.ts";
+import { type Clock, SYSTEM_CLOCK } from "./clock.ts";
 import { DEFAULT_EGRESS_LIMITS, type EgressLimits, responseCeilingBytes } from "./egress-limits.ts";
 import type { ExchangeProgress } from "./exchange.ts";
 import { toUpstreamFailure } from "./failure-kind.ts";
@@ -68,7 +69,7 @@ export type CallbackTransportOptions = {
   readonly policy: CallbackPolicy;
   readonly limits?: Partial<EgressLimits>;
   readonly userAgent?: string;
-  readonly clock?: { monotonicMs(): number; wallMs(): number };
+  readonly clock?: Clock;
   /** For tests; never from settings. */
   readonly overrides?: PinnedClientOverrides;
 };
@@ -76,8 +77,6 @@ export type CallbackTransportOptions = {
 /** Of an answer's body this much is read, so that a small one leaves its connection usable. */
 const READ_BYTES_MAX = 64 * 1024;
 const KEPT_BYTES_MAX = 4 * 1024;
-
-const SYSTEM_CLOCK = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
 
 /** A callback transport with a pool of its own. */
 export function createCallbackTransport(options: CallbackTransportOptions): CallbackTransport {

@@ -4,11 +4,13 @@ import { createDevelopmentParts, type DevelopmentEgress } from "./development-eg
 import { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./egress-limits.ts";
 import { fetchAttempt } from "./fetch-attempt.ts";
 import { createRobotsGate } from "../robots/robots-gate.ts";
+import { type Clock, SYSTEM_CLOCK } from "./clock.ts";
 import { createRobotsFetch } from "./robots-fetch.ts";
 import { createPinnedClient, type PinnedClientOverrides } from "./pinned-client.ts";
 import { createRunningAttempts } from "./running-attempts.ts";
-import { createStop } from "./stop.ts";
+import { createAttemptStop } from "./stop.ts";
 import type { Transport } from "./transport.ts";
+import { DEFAULT_USER_AGENT, PRODUCT_TOKEN } from "./user-agent.ts";
 
 /** What a direct transport is made of. */
 export type DirectTransportOptions = {
@@ -20,21 +22,10 @@ export type DirectTransportOptions = {
   readonly userAgent?: string;
   /** Development and test only: everything but listed targets goes out by this proxy, and `resolver` answers listed names only. */
   readonly developmentEgress?: DevelopmentEgress;
-  readonly clock?: { monotonicMs(): number; wallMs(): number };
+  readonly clock?: Clock;
   /** For tests; never from settings. */
   readonly overrides?: PinnedClientOverrides;
 };
-
-/** The name that sites' robots.txt address us by. */
-export const PRODUCT_TOKEN = "KebleScraper";
-
-/** The User-Agent of a deployment that set none. */
-export const DEFAULT_USER_AGENT = `${PRODUCT_TOKEN}/0.1 (self-hosted fetch service)`;
-
-/** Rules of one origin take about a kilobyte. */
-const ROBOTS_ORIGINS_MAX = 10_000;
-
-const SYSTEM_CLOCK = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
 
 /** Fetches from this machine's own addresses, with a pool of its own. */
 export function createDirectTransport(options: DirectTransportOptions): Transport {
@@ -49,20 +40,11 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
   const running = createRunningAttempts(client);
   const scope = { transport: "HTTP", route: "DIRECT" } as const;
   const parts = { client, policy, limits, userAgent, clock, scope, meter: null } as const;
-  const robots = createRobotsGate({
-    fetchRobots: createRobotsFetch(parts, running),
-    productToken: PRODUCT_TOKEN,
-    cacheMaxEntries: ROBOTS_ORIGINS_MAX,
-  });
+  const robots = createRobotsGate({ fetchRobots: createRobotsFetch(parts, running), productToken: PRODUCT_TOKEN });
 
   return {
     fetch(request, sink, control) {
-      const stop = createStop({
-        signal: control.signal,
-        deadline: request.deadline,
-        limitMs: request.attemptLimitMs,
-        nowMs: clock.monotonicMs(),
-      });
+      const stop = createAttemptStop(request, control.signal, clock);
       return running.track(
         stop,
         fetchAttempt(

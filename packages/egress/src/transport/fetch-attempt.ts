@@ -6,6 +6,7 @@ import type { RobotsGate } from "../robots/robots-gate.ts";
 import type { AdmitHop } from "./admission.ts";
 import { type AttemptRecord, createAttemptRecord } from "./attempt-record.ts";
 import type { BodySink } from "./body-stage.ts";
+import type { Clock } from "./clock.ts";
 import type { ConnectionScope } from "./connection-pool.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 import type { FetchOutcome } from "./fetch-outcome.ts";
@@ -24,7 +25,7 @@ export type AttemptParts = {
   readonly policy: VetUrlOptions;
   readonly limits: EgressLimits;
   readonly userAgent: string;
-  readonly clock: { monotonicMs(): number; wallMs(): number };
+  readonly clock: Clock;
   readonly scope: Omit<ConnectionScope, "callerId">;
   /** Asked about every URL of a chain; null: robots.txt has no say. */
   readonly robots: RobotsGate | null;

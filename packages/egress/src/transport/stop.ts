@@ -86,6 +86,20 @@ export function createStop(options: {
   };
 }
 
+/** The stop of an attempt that begins now: at its job's deadline, after its own limit, or when `signal` aborts. */
+export function createAttemptStop(
+  request: { readonly deadline: number; readonly attemptLimitMs: number },
+  signal: AbortSignal,
+  clock: { monotonicMs(): number },
+): Stop {
+  return createStop({
+    signal,
+    deadline: request.deadline,
+    limitMs: request.attemptLimitMs,
+    nowMs: clock.monotonicMs(),
+  });
+}
+
 /** Waits for `work`, or for the stop: whoever does not listen to it is left behind, and its late failure is ignored. */
 export function untilStop<T>(stop: Stop, work: Promise<T>): Promise<T | Stopped> {
   return new Promise((resolve, reject) => {
