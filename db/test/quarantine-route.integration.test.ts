@@ -13,6 +13,7 @@ import { findJob } from "../src/queries/find-job.ts";
 import { listAttempts } from "../src/queries/list-attempts.ts";
 import { listHostHolds } from "../src/queries/list-host-holds.ts";
 import { listQuarantines } from "../src/queries/list-quarantines.ts";
+import type { Actor } from "../src/steps/append-audit.ts";
 import {
   OPTIONS,
   claim,
@@ -26,7 +27,7 @@ import {
 
 const database = await openTestDatabase();
 const sql = database.commands;
-const BY = { actor: "system:proxy-health", requestId: null };
+const BY: Actor = { actor: "system:proxy-health", requestId: null };
 const OPERATOR = { actor: "0190-key", requestId: "req-7" };
 afterAll(() => database[Symbol.asyncDispose]());
 beforeEach(async () => {

@@ -92,9 +92,13 @@ test("what each route spent is told by day and month, and budgets are paged by t
   expect(one.items).toHaveLength(1);
 });
 
-test.each(["", "x", "Uk9VVEUg", Buffer.from("ROUTE DIRECT DAY 2026-13-45").toString("base64url")])(
-  "a cursor of budgets that is not ours is refused: %s",
-  (cursor) => {
-    expect(readBudgetCursor(cursor)).toMatchObject({ ok: false, failure: { code: "INVALID_REQUEST" } });
-  },
-);
+test.each([
+  "",
+  "x",
+  "Uk9VVEUg",
+  ...["2026-13-45", "2026-02-31", "0000-01-01"].map((day) =>
+    Buffer.from(`ROUTE DIRECT DAY ${day}`).toString("base64url"),
+  ),
+])("a cursor of budgets that is not ours is refused, also one that names a day that never was: %s", (cursor) => {
+  expect(readBudgetCursor(cursor)).toMatchObject({ ok: false, failure: { code: "INVALID_REQUEST" } });
+});

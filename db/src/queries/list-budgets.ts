@@ -1,4 +1,5 @@
 import {
+  Budget,
   type BudgetPeriod,
   type BudgetScope,
   type DetailedFailure,
@@ -29,6 +30,7 @@ export type BudgetRow = {
 
 /** Where a page of budgets ended. */
 export type BudgetKey = Pick<BudgetRow, "scope" | "name" | "period" | "startsOn">;
+const BudgetKey = Budget.pick({ scope: true, name: true, period: true, startsOn: true });
 
 type BudgetFilter = {
   readonly scope?: BudgetScope | undefined;
@@ -70,18 +72,14 @@ export async function listBudgets(reads: PostgresJsDatabase, filter: BudgetFilte
   return { items, nextCursor: rows.length > filter.limit && last !== undefined ? encodeKey(last) : null };
 }
 
-/** The key behind a list's cursor; null: from the start. One that is not ours is refused. */
+/** The key behind a list's cursor; null: from the start. One that is not ours is refused, whatever it would have named. */
 export function readBudgetCursor(cursor: string | undefined): Result<BudgetKey | null, DetailedFailure> {
   if (cursor === undefined) return ok(null);
-  const text = Buffer.from(cursor, "base64url").toString("latin1");
-  const key =
-    /^(?<scope>ROUTE|CALLER) (?<name>[\w.-]{1,64}) (?<period>DAY|MONTH) (?<startsOn>\d{4}-\d{2}-\d{2})$/u.exec(text);
-  const { scope, name, period, startsOn } = key?.groups ?? {};
-  if (name === undefined || startsOn === undefined || Number.isNaN(Date.parse(startsOn))) {
-    const details = [{ path: "cursor", message: "Give back a cursor as it came." }];
-    return failed({ ...localFailure("INVALID_REQUEST"), details });
-  }
-  return ok({ scope: scope as BudgetScope, name, period: period as BudgetPeriod, startsOn });
+  const [scope, name, period, startsOn] = Buffer.from(cursor, "base64url").toString("latin1").split(" ");
+  const key = BudgetKey.safeParse({ scope, name, period, startsOn });
+  if (key.success) return ok(key.data);
+  const details = [{ path: "cursor", message: "Give back a cursor as it came." }];
+  return failed({ ...localFailure("INVALID_REQUEST"), details });
 }
 
 function encodeKey({ scope, name, period, startsOn }: BudgetKey): string {

@@ -18,7 +18,7 @@ export const budgets = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.scope, table.name, table.period, table.startsOn] }),
-    // listBudgets, newest period first
+    // listBudgets of a day, or of the periods that run
     index("budgets_period").on(table.startsOn),
     check("budgets_scope", sql`${table.scope} in ('ROUTE', 'CALLER')`),
     check("budgets_period", sql`${table.period} in ('DAY', 'MONTH')`),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Micros, MicrosSum, Name } from "./id.ts";
 import { PageQuery, pageOf } from "./page.ts";
+import { Day } from "./time.ts";
 
 /** Whose money a budget counts: all callers' by one route, or one caller's by all routes. */
 export const BUDGET_SCOPES = ["ROUTE", "CALLER"] as const;
@@ -17,7 +18,7 @@ export const Budget = z.strictObject({
   name: Name,
   period: z.enum(BUDGET_PERIODS),
   /** The first day of the period (UTC). */
-  startsOn: z.iso.date(),
+  startsOn: Day,
   /** What the settings allow now; null: no cap. */
   capMicros: Micros.nullable(),
   /** What ended attempts cost, each at most its reservation. Caps count it. */
@@ -37,7 +38,7 @@ export const BudgetQuery = PageQuery.extend({
   scope: z.enum(BUDGET_SCOPES).optional(),
   name: Name.optional(),
   period: z.enum(BUDGET_PERIODS).optional(),
-  startsOn: z.iso.date().optional(),
+  startsOn: Day.optional(),
 });
 export type BudgetQuery = z.infer<typeof BudgetQuery>;
 

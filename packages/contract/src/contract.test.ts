@@ -39,6 +39,10 @@ describe("lists", () => {
       { cursor: "x".repeat(501) },
       { createdAfter: "yesterday" },
       { createdAfter: "2026-11-30" },
+      // A moment that the database can't read would be a fault.
+      { createdAfter: "0000-12-31T23:59:59Z" },
+      { createdAfter: "0001-01-01T00:00:00+00:01" },
+      { createdBefore: "9999-12-31T23:59:59-00:01" },
       { createdAfter: `2026-11-30T00:00:00.${"0".repeat(50)}Z` },
       { label: "key" },
       { label: "a:b:c" },

@@ -76,7 +76,15 @@ describe("questions about money", () => {
       scope: "CALLER",
       name: "acme",
     });
-    const badBudgets = [{ period: "YEAR" }, { scope: "JOB" }, { name: "a b" }, { startsOn: "2026-11" }, { foo: 1 }];
+    const badBudgets = [
+      { period: "YEAR" },
+      { scope: "JOB" },
+      { name: "a b" },
+      { startsOn: "2026-11" },
+      { startsOn: "2026-02-31" },
+      { startsOn: "0000-01-01" },
+      { foo: 1 },
+    ];
     expect(badBudgets.filter((query) => BudgetQuery.safeParse(query).success)).toEqual([]);
     expect(UsageQuery.parse({})).toEqual({ groupBy: "route" });
     expect(UsageQuery.safeParse({ groupBy: "label:batch", from: "2026-11-30T00:00:00Z" }).success).toBe(true);
@@ -88,6 +96,7 @@ describe("questions about money", () => {
       { groupBy: "caller" },
       { groupBy: "route\n" },
       { from: "2026-11-30" },
+      { from: "0000-01-01T00:00:00Z", to: "0000-01-02T00:00:00Z" },
       { by: "route" },
     ];
     expect(badUsage.filter((query) => UsageQuery.safeParse(query).success)).toEqual([]);
