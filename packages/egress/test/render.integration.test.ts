@@ -231,7 +231,8 @@ describe("a navigation", () => {
   it("W2 asks to be let go for each request of its chain, and gives back each", async () => {
     origin.on("/robots.txt", page("User-agent: *\nDisallow: /private\n"));
     origin.on("/", redirect("/end"));
-    origin.on("/end", html("<img src=/image>"));
+    origin.on("/end", redirect("http://other.example.com/last"));
+    origin.on("/last", html("<img src=/image>"));
     const hops: string[] = [];
     let open = 0;
     const admit = (hop: Hop) => {
@@ -242,9 +243,20 @@ describe("a navigation", () => {
     const { outcome } = await rig.render("http://chain.example.com/", { robots: "RESPECT" }, { admit });
     expect(outcome).toMatchObject({
       ok: true,
-      response: { redirects: [{ url: "http://chain.example.com/", httpStatus: 302 }] },
+      response: {
+        redirects: [
+          { url: "http://chain.example.com/", httpStatus: 302 },
+          { url: "http://chain.example.com/end", httpStatus: 302 },
+        ],
+      },
     });
-    expect(hops).toEqual(["ROBOTS /robots.txt true", "PAGE / true", "PAGE /end false"]);
+    expect(hops).toEqual([
+      "ROBOTS /robots.txt true",
+      "PAGE / true",
+      "PAGE /end false",
+      "ROBOTS /robots.txt false",
+      "PAGE /last false",
+    ]);
     expect(open).toBe(0);
   });
 

@@ -1,7 +1,7 @@
 import type { LocalFailure, UpstreamFailure } from "@keble-scraper/contract";
-import { localFailure } from "@keble-scraper/contract";
 import type { RobotsGate } from "../robots/robots-gate.ts";
 import type { AdmitHop } from "../transport/admission.ts";
+import { askRobots } from "../transport/ask-robots.ts";
 import { type AttemptRecord, createAttemptRecord } from "../transport/attempt-record.ts";
 import type { BodySink } from "../transport/body-stage.ts";
 import type { Clock } from "../transport/clock.ts";
@@ -9,7 +9,7 @@ import type { AttemptUsage, FetchOutcome, FetchResponse, RefusedBody } from "../
 import type { FetchRequest } from "../transport/fetch-request.ts";
 import { createRunningAttempts } from "../transport/running-attempts.ts";
 import { createSocketMeter, type SocketMeter } from "../transport/socket-meter.ts";
-import { createStop, type Stop, STOPPED, untilStop } from "../transport/stop.ts";
+import { createStop, type Stop } from "../transport/stop.ts";
 import type { Transport } from "../transport/transport.ts";
 import type { ProviderClient } from "./provider-client.ts";
 import { type ProviderOrigin, toTimeout } from "./provider-failure.ts";
@@ -105,19 +105,13 @@ async function attempt(
 
   const refusal = protocol.refuse(request);
   if (refusal !== null) return end(record.fail(refusal));
-  let crawlDelayMs: number | null = null;
-  if (gate !== null) {
-    // It counts nothing: the gate wants to know who pays for the file's fetch.
-    const payer = createSocketMeter(Infinity);
-    payers.set(payer, used);
-    const asking = { signal: stop.signal, admit, meter: payer, egress: request.egress };
-    const verdict = await untilStop(stop, gate.check(url, asking));
-    if (verdict === STOPPED) return stopped();
-    if (verdict.kind === "WAIT") return end(record.giveBack(verdict.wait));
-    if (verdict.kind === "DISALLOWED") return end(record.fail(localFailure("ROBOTS_DISALLOWED")));
-    if (verdict.kind === "FAILED") return end(record.fail(verdict.failure));
-    ({ crawlDelayMs } = verdict);
-  }
+  // It counts nothing: the gate wants to know who pays for the file's fetch.
+  const payer = createSocketMeter(Infinity);
+  payers.set(payer, used);
+  const asked = await askRobots(url, { gate, stop, admit, meter: payer, egress: request.egress, record });
+  if (asked.kind === "STOPPED") return stopped();
+  if (asked.kind === "END") return end(asked.outcome);
+  const { crawlDelayMs } = asked;
   const admitted = await admit({ url, purpose: "PAGE", isFirst: true, crawlDelayMs, stop });
   if (admitted.kind === "STOPPED") return stopped();
   if (admitted.kind === "WAIT") return end(record.giveBack(admitted.wait));

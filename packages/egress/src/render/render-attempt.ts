@@ -1,6 +1,7 @@
 import { localFailure } from "@keble-scraper/contract";
 import { nextUrl } from "../policy/next-url.ts";
 import type { VettedUrl } from "../policy/vet-url.ts";
+import { askRobots } from "../transport/ask-robots.ts";
 import { createAttemptRecord } from "../transport/attempt-record.ts";
 import type { BodySink } from "../transport/body-stage.ts";
 import { FREE_USAGE, type FetchOutcome } from "../transport/fetch-outcome.ts";
@@ -83,13 +84,16 @@ async function followChain(
   { stop, admit }: RenderControl,
   rendering: Rendering,
 ): Promise<FetchOutcome> {
-  const { record } = rendering;
+  const { record, request, parts, race } = rendering;
   const seen = new Set<string>();
-  let { url, headers } = rendering.request;
+  let { url, headers } = request;
   for (;;) {
     seen.add(url.href);
     record.beginHop(url);
-    const asked = await askRobots(url, { stop, admit }, rendering);
+    const question = { gate: parts.robots, stop, admit, meter: null, egress: request.egress, record };
+    const asked = await race(askRobots(url, question));
+    if (asked === STOPPED || asked === TOO_LARGE) return rendering.ended(asked);
+    if (asked.kind === "STOPPED") return rendering.ended(STOPPED);
     if (asked.kind === "END") return asked.outcome;
     const isFirst = !record.progress.sent;
     const admitted = await admit({ url, purpose: "PAGE", isFirst, crawlDelayMs: asked.crawlDelayMs, stop });
@@ -215,11 +219,7 @@ function untilHead<T>(navigating: Promise<T>, hasHead: () => boolean, timeoutMs:
 function failBeforeHead(end: NavigationEnd | typeof LATE, rendering: Rendering): FetchOutcome {
   const { record, job } = rendering;
   const trouble = job.trouble();
-  if (trouble?.kind === "REFUSED") {
-    return record.redirects.length === 0
-      ? record.fail(localFailure("TARGET_FORBIDDEN"))
-      : record.failAs("REDIRECT_REJECTED", null);
-  }
+  if (trouble?.kind === "REFUSED") return record.refuseTarget();
   if (trouble !== null) {
     record.progress.sent ||= !/^(?:DNS|CONNECT)_/.test(trouble.kind);
     return record.failAs(trouble.kind, trouble.nativeCode);
@@ -229,36 +229,6 @@ function failBeforeHead(end: NavigationEnd | typeof LATE, rendering: Rendering):
     return record.failAs("HEADERS_TIMEOUT", null);
   }
   return failAsNetError(end.kind === "FAILED" ? end.netError : "ERR_ABORTED", rendering);
-}
-
-type Asked =
-  | { readonly kind: "GO"; readonly crawlDelayMs: number | null }
-  | { readonly kind: "END"; readonly outcome: FetchOutcome };
-
-async function askRobots(
-  url: VettedUrl,
-  { stop, admit }: RenderControl,
-  { request, parts, record, race, ended }: Rendering,
-): Promise<Asked> {
-  if (parts.robots === null) return { kind: "GO", crawlDelayMs: null };
-  const asking = { signal: stop.signal, admit, meter: null, egress: request.egress };
-  const verdict = await race(parts.robots.check(url, asking));
-  if (verdict === STOPPED || verdict === TOO_LARGE) return { kind: "END", outcome: ended(verdict) };
-  switch (verdict.kind) {
-    case "ALLOWED":
-      return { kind: "GO", crawlDelayMs: verdict.crawlDelayMs };
-    case "DISALLOWED":
-      return { kind: "END", outcome: record.fail(localFailure("ROBOTS_DISALLOWED")) };
-    case "WAIT":
-      return { kind: "END", outcome: record.giveBack(verdict.wait) };
-    case "FAILED": {
-      const isBehindRedirect = record.redirects.length > 0 && verdict.failure.code === "TARGET_FORBIDDEN";
-      return {
-        kind: "END",
-        outcome: isBehindRedirect ? record.failAs("REDIRECT_REJECTED", null) : record.fail(verdict.failure),
-      };
-    }
-  }
 }
 
 function callerHeader({ headers }: FetchRequest, name: string): string | undefined {

@@ -31,6 +31,8 @@ export type AttemptRecord = {
   succeed(response: FetchResponse): FetchOutcome;
   fail(failure: UpstreamFailure | LocalFailure, refusedBody?: RefusedBody | null): FetchOutcome;
   failAs(kind: FailureKind, nativeCode: string | null): FetchOutcome;
+  /** The policy refused where a hop leads: the caller's own mistake at the first one, the site's behind a redirect. */
+  refuseTarget(): FetchOutcome;
   /** The caller ended it, by its signal (no wait) or by its admission. */
   giveBack(wait: HopWait | null): FetchOutcome;
   /** The stop came: its own outcome. */
@@ -95,6 +97,8 @@ export function createAttemptRecord(options: {
     fail: (failure, refusedBody = null) => ({ ...unsuccessful(), aborted: false, failure, refusedBody }),
     failAs: (kind, nativeCode) =>
       record.fail(toUpstreamFailure(kind, { httpStatus: progress.head?.httpStatus ?? null, nativeCode })),
+    refuseTarget: () =>
+      redirects.length === 0 ? record.fail(localFailure("TARGET_FORBIDDEN")) : record.failAs("REDIRECT_REJECTED", null),
     giveBack: (wait) => ({ ...unsuccessful(), aborted: true, failure: null, wait }),
     stopped() {
       if (stop.reason === "DEADLINE") return record.fail(localFailure("DEADLINE_EXCEEDED"));

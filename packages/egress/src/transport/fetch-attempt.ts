@@ -1,9 +1,9 @@
-import { localFailure } from "@keble-scraper/contract";
 import type { BodyScreen } from "../block-pages/body-screen.ts";
 import { detectBlockPage } from "../block-pages/detect-block-page.ts";
 import type { VettedUrl, VetUrlOptions } from "../policy/vet-url.ts";
 import type { RobotsGate } from "../robots/robots-gate.ts";
 import type { AdmitHop } from "./admission.ts";
+import { askRobots } from "./ask-robots.ts";
 import { type AttemptRecord, createAttemptRecord } from "./attempt-record.ts";
 import type { BodySink } from "./body-stage.ts";
 import type { Clock } from "./clock.ts";
@@ -16,7 +16,7 @@ import type { PinnedClient } from "./pinned-client.ts";
 import { isConditional, toRequestHeaders } from "./request-headers.ts";
 import type { ResponseHead } from "./response-head.ts";
 import type { SocketMeter } from "./socket-meter.ts";
-import { type Stop, STOPPED, untilStop } from "./stop.ts";
+import type { Stop } from "./stop.ts";
 import { toFetchResponse } from "./to-fetch-response.ts";
 
 /** What an attempt is made of. The same for every route that fetches over connections of its own. */
@@ -69,12 +69,10 @@ async function followChain(
     seen.add(url.href);
     // Before robots.txt is asked: an attempt that ends there has no head of this hop yet.
     record.beginHop(url);
-    let crawlDelayMs: number | null = null;
-    if (parts.robots !== null) {
-      const asked = await askRobots(url, request, control, { robots: parts.robots, meter }, record);
-      if (asked.kind === "END") return asked.outcome;
-      ({ crawlDelayMs } = asked);
-    }
+    const asked = await askRobots(url, { gate: parts.robots, stop, admit, meter, egress: request.egress, record });
+    if (asked.kind === "END") return asked.outcome;
+    if (asked.kind === "STOPPED") return record.stopped();
+    const { crawlDelayMs } = asked;
     const admitted = await admit({ url, purpose: "PAGE", isFirst: !progress.sent, crawlDelayMs, stop });
     if (admitted.kind === "STOPPED") return record.stopped();
     if (admitted.kind === "WAIT") return record.giveBack(admitted.wait);
@@ -115,7 +113,7 @@ async function followChain(
     if (result.kind === "STOPPED") return record.stopped();
     // However the exchange took the end of its socket: the meter ended it.
     if (meter?.isExceeded === true) return record.failAs("BODY_TOO_LARGE", null);
-    if (result.kind === "REFUSED") return refused(record);
+    if (result.kind === "REFUSED") return record.refuseTarget();
     if (result.kind === "ROUTE_FAILED") return record.fail(result.failure);
     if (result.kind === "FAILED") return record.failAs(result.failure, result.nativeCode);
     if (decision?.kind !== "ANSWER" && decision?.kind !== "FOLLOW") {
@@ -132,37 +130,6 @@ async function followChain(
     // Scheme, host or port changed: nothing of the caller's goes there.
     if (decision.url.origin !== url.origin) headers = {};
     ({ url } = decision);
-  }
-}
-
-type Asked =
-  | { readonly kind: "GO"; readonly crawlDelayMs: number | null }
-  | { readonly kind: "END"; readonly outcome: FetchOutcome };
-
-async function askRobots(
-  url: VettedUrl,
-  { egress }: FetchRequest,
-  { stop, admit }: AttemptControl,
-  { robots, meter }: { readonly robots: RobotsGate; readonly meter: SocketMeter | null },
-  record: AttemptRecord,
-): Promise<Asked> {
-  // The file's requests wait as this attempt may: released as long as none of its own went out.
-  const admitFile: AdmitHop = (hop) => admit({ ...hop, isFirst: !record.progress.sent });
-  const asking = { signal: stop.signal, admit: admitFile, meter, egress };
-  const verdict = await untilStop(stop, robots.check(url, asking));
-  if (verdict === STOPPED) return { kind: "END", outcome: record.stopped() };
-  switch (verdict.kind) {
-    case "ALLOWED":
-      return { kind: "GO", crawlDelayMs: verdict.crawlDelayMs };
-    case "DISALLOWED":
-      return { kind: "END", outcome: record.fail(localFailure("ROBOTS_DISALLOWED")) };
-    case "WAIT":
-      return { kind: "END", outcome: record.giveBack(verdict.wait) };
-    case "FAILED": {
-      if (meter?.isExceeded === true) return { kind: "END", outcome: record.failAs("BODY_TOO_LARGE", null) };
-      const isForbidden = verdict.failure.code === "TARGET_FORBIDDEN";
-      return { kind: "END", outcome: isForbidden ? refused(record) : record.fail(verdict.failure) };
-    }
   }
 }
 
@@ -185,11 +152,4 @@ function block(
   const { httpStatus } = head;
   const body = { bytes, contentType: head.value("content-type"), httpStatus, finalUrl: url.href };
   return record.fail(toBlocked(page, httpStatus), body);
-}
-
-/** The policy refused where a hop leads: the caller's own mistake at the first one, the site's behind a redirect. */
-function refused(record: AttemptRecord): FetchOutcome {
-  return record.redirects.length === 0
-    ? record.fail(localFailure("TARGET_FORBIDDEN"))
-    : record.failAs("REDIRECT_REJECTED", null);
 }
