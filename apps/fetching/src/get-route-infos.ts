@@ -8,7 +8,7 @@ import {
 } from "@keble-scraper/db";
 import type { FetchingContext } from "./context.ts";
 import type { CatalogueEntry } from "./route-catalogue.ts";
-import { closedReason, healthOf, quarantineOf } from "./route-states.ts";
+import { closedReason, healthOf, findQuarantine } from "./route-states.ts";
 
 /** Every route as operators see it, as the database says now. */
 export async function getRouteInfos({ database, catalogue }: FetchingContext): Promise<RouteInfo[]> {
@@ -19,7 +19,7 @@ export async function getRouteInfos({ database, catalogue }: FetchingContext): P
   ]);
   return catalogue.map((entry) =>
     toRouteInfo(entry, {
-      quarantine: quarantineOf(entry, quarantines),
+      quarantine: findQuarantine(entry, quarantines),
       spend: spend.filter(({ route }) => route === entry.route),
       inFlight: inFlight.get(entry.route) ?? 0,
     }),

@@ -5,7 +5,7 @@ import type { Catalogue, CatalogueEntry } from "./route-catalogue.ts";
 /** What accepting a job depends on, for each route. */
 export function toRouteStates(catalogue: Catalogue, quarantines: readonly QuarantineRow[]): RouteState[] {
   return catalogue.map((entry) => {
-    const quarantine = quarantineOf(entry, quarantines);
+    const quarantine = findQuarantine(entry, quarantines);
     const reason = closedReason(entry, quarantine);
     return {
       route: entry.route,
@@ -19,7 +19,7 @@ export function toRouteStates(catalogue: Catalogue, quarantines: readonly Quaran
 }
 
 /** The quarantine of a route; null: there is none. */
-export function quarantineOf({ route }: CatalogueEntry, quarantines: readonly QuarantineRow[]): QuarantineRow | null {
+export function findQuarantine({ route }: CatalogueEntry, quarantines: readonly QuarantineRow[]): QuarantineRow | null {
   return quarantines.find((row) => row.route === route) ?? null;
 }
 

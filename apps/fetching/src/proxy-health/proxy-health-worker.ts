@@ -12,8 +12,9 @@ import {
   type Signals,
   SYSTEM_CLOCK,
 } from "@keble-scraper/service";
+import { quarantineMs } from "../quarantine-ms.ts";
 import { createRouteCheck } from "./check-routes.ts";
-import { createSupplierProbes } from "./create-probes.ts";
+import { createSupplierProbes } from "./create-supplier-probes.ts";
 import type { ProxyHealthSettings } from "./proxy-health-settings.ts";
 import type { SupplierProbes } from "./supplier-probe.ts";
 
@@ -34,7 +35,6 @@ const PROBE_TIMEOUT_MS = 30_000;
 /** Two workers take turns: a route is not asked about again within this part of the interval. */
 const TURN = 0.8;
 const BY = { actor: "system:proxy-health", requestId: null } as const;
-const DAY_MS = 86_400_000;
 
 /**
  * The proxy-health worker: asks the suppliers of quarantined routes at its interval whether they serve us again, and lifts
@@ -65,9 +65,10 @@ export function createProxyHealthWorker(
       return standing.flatMap(({ route, reason, liftsAt }) => (isRoute(route) ? [{ route, reason, liftsAt }] : []));
     },
     takeTurn: ({ route, reason }) => markProbed(sql, route, { reason, apartMs: intervalMs * TURN }),
-    async prolong({ route }, { reason, forMs }, nativeCode) {
-      const untilMs = forMs ?? msToMidnight(clock.wallMs());
-      await quarantineRoute(sql, { route, reason, nativeCode, note: null, forMs: untilMs, by: BY, retentionDays });
+    async prolong({ route }, advice, nativeCode) {
+      const { reason } = advice;
+      const forMs = quarantineMs(advice, clock.wallMs());
+      await quarantineRoute(sql, { route, reason, nativeCode, note: null, forMs, by: BY, retentionDays });
     },
     async lift({ route, reason }) {
       const isLifted = await releaseRoute(sql, { route, reason, by: BY, retentionDays });
@@ -103,9 +104,4 @@ export function createProxyHealthWorker(
 /** A row of a newer version may name a route that this one does not know. */
 function isRoute(text: string): text is Route {
   return (ROUTES as readonly string[]).includes(text);
-}
-
-/** To the next midnight UTC, when a supplier's day begins anew; above 0. */
-function msToMidnight(wallMs: number): number {
-  return DAY_MS - (wallMs % DAY_MS);
 }

@@ -1,4 +1,4 @@
-import type { AttemptReport, SettleVerdict } from "@keble-scraper/db/commands/fetching";
+import type { AttemptReport, Release as JobRelease, SettleVerdict } from "@keble-scraper/db/commands/fetching";
 import type { EndedJob } from "@keble-scraper/db";
 import type { Logger, RunControl, SettleLane, Signals } from "@keble-scraper/service";
 import type { AttemptOutcome, Release } from "./attempt-outcome.ts";
@@ -9,7 +9,7 @@ import type { StoreBody } from "./store-body.ts";
 export type FinishParts = {
   readonly lane: SettleLane<AttemptReport, SettleVerdict>;
   readonly storeBody: StoreBody;
-  release(job: ClaimedJob, how: Release): Promise<readonly EndedJob[]>;
+  release(release: JobRelease): Promise<readonly EndedJob[]>;
   /** Told after commit that a host is held or a route shut. */
   onShut(): void;
   /** Told after commit of jobs that ended: wakes whoever waits for them. */
@@ -31,7 +31,7 @@ export async function finishAttempt(
     return;
   }
   if (outcome.kind === "RELEASED") {
-    parts.onEnded(await parts.release(job, outcome));
+    parts.onEnded(await parts.release(toJobRelease(job, outcome)));
     const { dueInMs, horizonInMs, closedBy } = outcome;
     parts.logger.info({ ...attempt, dueInMs, horizonInMs, closedBy: closedBy?.code ?? null }, "attempt.released");
     return;
@@ -40,12 +40,17 @@ export async function finishAttempt(
     await parts.signals.reach("settling", job);
     const verdict = await settle(outcome, control, parts);
     await parts.signals.reach("settled", verdict);
-    parts.logger.info(attemptLine(job, outcome.report, verdict), "attempt.ended");
+    parts.logger.info({ ...attempt, ...lineOf(outcome.report, verdict) }, "attempt.ended");
     if (outcome.report.hold !== null || outcome.report.quarantine !== null) parts.onShut();
     if (verdict.ended !== null) parts.onEnded([verdict.ended]);
   } finally {
     await outcome.body?.discard();
   }
+}
+
+function toJobRelease({ id, token }: ClaimedJob, { dueInMs, horizonInMs, booking, closedBy }: Release): JobRelease {
+  const release = { id, token, dueInMs, horizonInMs, booking };
+  return closedBy === null ? release : { ...release, next: "NEXT_ROUTE", failure: closedBy };
 }
 
 /** Bytes that were seen may be deleted before the settle locks them: then they are put, and settled again. */
@@ -62,13 +67,9 @@ async function settle(
 }
 
 /** One line explains the attempt, from the report that is stored. It holds no URL and no header. */
-function attemptLine(job: ClaimedJob, report: AttemptReport, verdict: SettleVerdict) {
+function lineOf(report: AttemptReport, verdict: SettleVerdict) {
   const failure: { code?: string; disposition?: string } | null = report.failure;
   return {
-    jobId: job.id,
-    callerId: job.callerId,
-    attempt: job.attemptNumber,
-    route: job.route,
     outcome: report.outcome,
     code: failure?.code ?? null,
     disposition: failure?.disposition ?? null,

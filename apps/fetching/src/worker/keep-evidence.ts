@@ -14,7 +14,6 @@ export function createKeepEvidence(options: {
   readonly spool: Spool;
   readonly storeBody: StoreBody;
   readonly logger: Logger;
-  createId(): string;
 }): KeepEvidence {
   return async (refused) => {
     const spooling = options.spool.open();
@@ -22,17 +21,7 @@ export function createKeepEvidence(options: {
     try {
       await spooling.write(refused.bytes);
       body = await spooling.finish();
-      const placed = await options.storeBody.place(body);
-      const bytes: StoredBytes = {
-        ...placed,
-        sha256: body.sha256,
-        sizeBytes: body.sizeBytes,
-        artifactId: options.createId(),
-        contentType: refused.contentType,
-        finalUrl: refused.finalUrl,
-        httpStatus: refused.httpStatus,
-      };
-      return { bytes, body };
+      return { bytes: await options.storeBody.store(body, refused), body };
     } catch (error) {
       options.logger.warn({ err: error }, "evidence.lost");
       await body?.discard();

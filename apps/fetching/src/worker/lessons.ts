@@ -1,5 +1,6 @@
 import type { AttemptReport } from "@keble-scraper/db/commands/fetching";
 import { type FetchOutcome, quarantineOf } from "@keble-scraper/egress";
+import { quarantineMs } from "../quarantine-ms.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
 
 /** What a failure teaches beyond its own job: a host that wants to be left alone, a route whose supplier turned us away. */
@@ -34,27 +35,14 @@ export function createLessons(options: {
       const isTargets = failure.kind === "UPSTREAM" && failure.origin === "TARGET";
       const ms = retryAfterMs === null || !isTargets ? 0 : Math.min(retryAfterMs, options.holdMsMax);
       if (ms > 0) options.onHold(hostKey, ms);
-      const quarantine = quarantineOf(failure, options.wallMs());
-      if (quarantine !== null) shutUntil.set(job.route, options.monotonicMs() + SHUT_MS);
-      return {
-        hold: ms > 0 ? { hostKey, ms } : null,
-        quarantine:
-          quarantine === null
-            ? null
-            : {
-                reason: quarantine.reason,
-                forMs: quarantine.forMs ?? untilMidnightMs(options.wallMs()),
-                nativeCode: failure.kind === "UPSTREAM" ? (failure.nativeCode ?? null) : null,
-              },
-      };
+      const hold = ms > 0 ? { hostKey, ms } : null;
+      const wallMs = options.wallMs();
+      const advice = quarantineOf(failure, wallMs);
+      if (advice === null) return { hold, quarantine: null };
+      shutUntil.set(job.route, options.monotonicMs() + SHUT_MS);
+      const nativeCode = failure.kind === "UPSTREAM" ? (failure.nativeCode ?? null) : null;
+      return { hold, quarantine: { reason: advice.reason, forMs: quarantineMs(advice, wallMs), nativeCode } };
     },
     isShut: (route) => options.monotonicMs() < (shutUntil.get(route) ?? 0),
   };
 }
-
-/** Until a supplier's day begins anew, UTC. */
-function untilMidnightMs(wallMs: number): number {
-  return DAY_MS - (wallMs % DAY_MS);
-}
-
-const DAY_MS = 86_400_000;

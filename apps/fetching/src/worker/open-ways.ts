@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Route } from "@keble-scraper/contract";
 import {
   allowedTargetsOf,
+  canNarrow,
   createCloudflareRenderTransport,
   createDirectTransport,
   createProxyTransport,
@@ -14,9 +15,6 @@ import {
 import type { ProxySettings, RouteMoney } from "@keble-scraper/service";
 import type { FetchingSettings } from "../settings.ts";
 import type { Way, Ways } from "./way.ts";
-
-/** What every transport of a worker is made with. */
-type EgressParts = ReturnType<typeof createEgressParts>;
 
 /** The resolver, the policy and the limits that all ways of a worker share. */
 export function createEgressParts(settings: FetchingSettings) {
@@ -50,8 +48,7 @@ export function openHttpWays(settings: FetchingSettings): Ways {
       route,
       proxy: { ...proxy, authorities: readAuthorities(proxy) },
     });
-    const isSticky = proxy.provider === "BRIGHT_DATA";
-    ways.push({ ...paidWay(route, transport, fetching.attemptMs, routes[route]), isSticky });
+    ways.push({ ...paidWay(route, transport, fetching.attemptMs, routes[route]), isSticky: canNarrow(proxy).session });
   }
   const { api } = routes.UNLOCKER;
   if (api !== null) {

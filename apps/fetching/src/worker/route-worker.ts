@@ -1,14 +1,14 @@
 import { createSpool, createStore } from "@keble-scraper/artifact-store";
-import { createDatabase, isDatabaseOutage, listAvailableBlobs, listHeldTokens } from "@keble-scraper/db";
+import { createDatabase, isDatabaseOutage, listHeldTokens } from "@keble-scraper/db";
 import {
   type AttemptReport,
   deferJobs,
+  type Release,
   releaseJobs,
   renewLeases,
   type SettleVerdict,
   settleJobs,
 } from "@keble-scraper/db/commands/fetching";
-import { allowedTargetsOf } from "@keble-scraper/egress";
 import {
   type Clock,
   type Component,
@@ -29,22 +29,16 @@ import {
 import type { FetchingSettings } from "../settings.ts";
 import { createAdmission } from "../admission/admission.ts";
 import { createAdmissionSql } from "../admission/admission-sql.ts";
-import type { AttemptOutcome, Release } from "./attempt-outcome.ts";
-import { createBlobFinder } from "./blob-finder.ts";
+import type { AttemptOutcome } from "./attempt-outcome.ts";
+import { createAttemptParts } from "./attempt-parts.ts";
 import { createCancelWatch } from "./cancel-watch.ts";
 import { createClaimNextJobs } from "./claim-next-jobs.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
-import { createIdSource } from "./create-id-source.ts";
 import { createDeferrals } from "./deferrals.ts";
-import { decideNext } from "./decide-next.ts";
 import { finishAttempt } from "./finish-attempt.ts";
-import { createKeepEvidence } from "./keep-evidence.ts";
-import { createLessons } from "./lessons.ts";
-import { createReserveMoney } from "./reserve-money.ts";
 import { runAttempt } from "./run-attempt.ts";
-import { createSessions } from "./sessions.ts";
-import { createStoreBody } from "./store-body.ts";
-import type { Way, Ways } from "./way.ts";
+import { createTellNext } from "./tell-next.ts";
+import type { Ways } from "./way.ts";
 
 /** What tests may replace: the edges, and the named points. */
 export type RouteWorkerOverrides = {
@@ -67,8 +61,6 @@ export type RouteWorkerKind = {
 const COMMAND_CONNECTIONS = 4;
 /** Settles at once: more made no difference (measured). */
 const SETTLE_LANES = 2;
-/** How often a worker with more work than slots tells the next one. */
-const TELL_NEXT_MS = 250;
 /** Ended runs that wait for their settle without a slot. */
 const UNSETTLED_MAX = 100;
 
@@ -82,8 +74,8 @@ export function createRouteWorker(
   const random = overrides.random ?? Math.random;
   const signals = overrides.signals ?? NO_SIGNALS;
   const { leaseMs, pollMs, abortGraceMs, drainGraceMs } = settings.timings;
-  const settleOptions = { abortGraceMs, jobRetentionMs: settings.retention.jobMs };
-  const allowedTargets = allowedTargetsOf(settings.fetching.allowedTargets);
+  const { jobMs: jobRetentionMs, auditDays: auditRetentionDays } = settings.retention;
+  const settleOptions = { abortGraceMs, jobRetentionMs, auditRetentionDays };
 
   const logger = createLogger({ name: kind.name, level: settings.logLevel });
   const database = createDatabase({
@@ -101,14 +93,6 @@ export function createRouteWorker(
   const store = createStore(settings.artifacts.store);
   const ways = overrides.ways ?? kind.openWays(settings);
   const slots = kind.slots(settings);
-  const createId = createIdSource();
-  const blobs = createBlobFinder((sha256s) => listAvailableBlobs(sql, sha256s));
-  const storeBody = createStoreBody({
-    store,
-    findBlob: (sha256) => blobs.find(sha256),
-    isOutage: isDatabaseOutage,
-    createId,
-  });
   const admission = createAdmission({
     redis,
     sql: createAdmissionSql(sql),
@@ -119,12 +103,7 @@ export function createRouteWorker(
     clock,
     random,
   });
-  const lessons = createLessons({
-    holdMsMax: settings.admission.hostHoldMsMax,
-    onHold: (hostKey, ms) => admission.learnHold(hostKey, ms),
-    monotonicMs: clock.monotonicMs,
-    wallMs: clock.wallMs,
-  });
+  const attemptParts = createAttemptParts(settings, { sql, ways, admission, spool, store, clock, random, logger });
   const deferrals = createDeferrals({ defer: (limit) => deferJobs(sql, { limit }), logger });
   const inHand = new Map<string, ClaimedJob>();
 
@@ -135,47 +114,15 @@ export function createRouteWorker(
     isBusy: () => loop.running > 0,
     isOutage: isDatabaseOutage,
   });
-  const retry = { ...settings.retry, random, wallMs: clock.wallMs };
-  const attemptParts = {
-    ways,
-    spool,
-    storeBody,
-    keepEvidence: createKeepEvidence({ spool, storeBody, logger, createId }),
-    allowedTargets,
-    reserveMoney: createReserveMoney(sql, settings.callers),
-    lessons,
-    sessions: createSessions(admission.sticky),
-    admissionFor: (job: ClaimedJob, way: Way) => admission.forJob(job, way.attemptMs),
-    decideNext: (failure: Parameters<typeof decideNext>[0], used: number) => decideNext(failure, used, retry),
-    monotonicMs: clock.monotonicMs,
-    random,
-    createId,
-  };
   const finishParts = {
     lane,
-    storeBody,
-    release: (job: ClaimedJob, { dueInMs, horizonInMs, booking, closedBy }: Release) =>
-      releaseJobs(
-        sql,
-        [
-          {
-            id: job.id,
-            token: job.token,
-            dueInMs,
-            horizonInMs,
-            booking,
-            next: closedBy === null ? "SAME_ROUTE" : "NEXT_ROUTE",
-            ...(closedBy === null ? {} : { failure: closedBy }),
-          },
-        ],
-        settleOptions,
-      ),
+    storeBody: attemptParts.storeBody,
+    release: (release: Release) => releaseJobs(sql, [release], settleOptions),
     onShut: () => deferrals.poke(),
     onEnded: createEndedAnnouncer({ hints, bell }),
     signals,
     logger,
   };
-  let tellNextAtMs = 0;
   const claimNextJobs = createClaimNextJobs({
     sql,
     transport: kind.transport,
@@ -183,6 +130,10 @@ export function createRouteWorker(
     callerRunningMax: settings.callers.runningMax,
     monotonicMs: clock.monotonicMs,
     onPartial: (error) => logger.warn({ err: error }, "claim.partial"),
+  });
+  const tellNext = createTellNext({
+    ring: () => bell.ring(kind.bell, { transport: kind.transport }),
+    monotonicMs: clock.monotonicMs,
   });
   const loop = createClaimLoop<ClaimedJob, AttemptOutcome>({
     name: kind.bell,
@@ -192,12 +143,7 @@ export function createRouteWorker(
     unsettledMax: UNSETTLED_MAX,
     async claim(freeSlots, running) {
       const claimed = await claimNextJobs(freeSlots, running);
-      const last = claimed.leases.at(-1);
-      // One ring wakes one worker. A claim that filled its slots may have left some: the next worker is told.
-      if (last !== undefined && claimed.leases.length >= freeSlots && clock.monotonicMs() >= tellNextAtMs) {
-        tellNextAtMs = clock.monotonicMs() + TELL_NEXT_MS;
-        bell.ring(kind.bell, { transport: kind.transport, jobId: last.id });
-      }
+      tellNext(freeSlots, claimed.leases.length);
       return claimed;
     },
     async renew(leases) {

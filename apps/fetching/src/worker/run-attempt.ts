@@ -1,6 +1,5 @@
 import type { Spool, SpooledBody } from "@keble-scraper/artifact-store";
 import { type Failure, localFailure } from "@keble-scraper/contract";
-import type { StoredBytes } from "@keble-scraper/db/commands/fetching";
 import { type AllowedTargets, type FetchOutcome, type VettedUrl, vetUrl } from "@keble-scraper/egress";
 import type { RunControl } from "@keble-scraper/service";
 import type { JobAdmission } from "../admission/admission.ts";
@@ -52,8 +51,9 @@ export async function runAttempt(job: ClaimedJob, control: RunControl, parts: At
   }
   const way = parts.ways.get(job.route);
   // The route was configured at submit and is not any more.
-  if (way === undefined)
+  if (way === undefined) {
     return releaseSoon({ closedBy: localFailure("ROUTE_UNAVAILABLE", { disposition: "TERMINAL" }) });
+  }
   if (parts.lessons.isShut(job.route)) return releaseSoon();
   const money = await parts.reserveMoney(job, way, control);
   if (money === "STALE") return unsent(control);
@@ -99,7 +99,9 @@ async function dispatch(
     if (!fetched.response.hasBody)
       return { kind: "REPORTED", report: succeededReport(facts, fetched, null), body: null };
     spooled = await spooling.finish();
-    const bytes = await place(spooled, fetched, parts);
+    const { contentType, finalUrl, httpStatus } = fetched.response;
+    const origin = { contentType: contentType.sniffed ?? contentType.declared, finalUrl, httpStatus };
+    const bytes = await parts.storeBody.store(spooled, origin);
     const outcome = { kind: "REPORTED" as const, report: succeededReport(facts, fetched, bytes), body: spooled };
     spooled = null;
     return outcome;
@@ -107,22 +109,6 @@ async function dispatch(
     await spooled?.discard();
     await spooling.discard();
   }
-}
-
-async function place(
-  spooled: SpooledBody,
-  { response }: FetchOutcome & { ok: true },
-  parts: AttemptParts,
-): Promise<StoredBytes> {
-  return {
-    ...(await parts.storeBody.place(spooled)),
-    sha256: spooled.sha256,
-    sizeBytes: spooled.sizeBytes,
-    artifactId: parts.createId(),
-    contentType: response.contentType.sniffed ?? response.contentType.declared,
-    finalUrl: response.finalUrl,
-    httpStatus: response.httpStatus,
-  };
 }
 
 async function failed(

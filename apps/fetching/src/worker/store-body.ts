@@ -1,10 +1,13 @@
 import type { BinaryStore, SpooledBody } from "@keble-scraper/artifact-store";
-import type { BytesPlace } from "@keble-scraper/db/commands/fetching";
+import type { BytesPlace, StoredBytes } from "@keble-scraper/db/commands/fetching";
+
+/** Where a body came from, as its artifact's row will say. `contentType` null: nobody said, and it looks like nothing. */
+export type BodyOrigin = Pick<StoredBytes, "contentType" | "finalUrl" | "httpStatus">;
 
 /** Makes bodies durable before the row that names them commits. */
 export type StoreBody = {
   /** Puts the body, or skips it when bytes of its hash are AVAILABLE already. Durable once it resolves. */
-  place(body: SpooledBody): Promise<BytesPlace>;
+  store(body: SpooledBody, origin: BodyOrigin): Promise<StoredBytes>;
   /** Puts the body whatever was seen: for a settle that found the seen bytes gone. */
   put(body: SpooledBody): Promise<BytesPlace>;
 };
@@ -23,14 +26,20 @@ export function createStoreBody(options: {
     await options.store.put(body, { sha256: body.sha256, generation: blobId });
     return { kind: "PUT", blobId, generation: blobId };
   }
+  async function place(body: SpooledBody): Promise<BytesPlace> {
+    const seen = await options.findBlob(body.sha256).catch((error: unknown) => {
+      if (options.isOutage(error)) return null;
+      throw error;
+    });
+    return seen === null ? put(body) : { kind: "SEEN", blobId: seen };
+  }
+
   return {
     put,
-    async place(body) {
-      const seen = await options.findBlob(body.sha256).catch((error: unknown) => {
-        if (options.isOutage(error)) return null;
-        throw error;
-      });
-      return seen === null ? put(body) : { kind: "SEEN", blobId: seen };
+    async store(body, { contentType, finalUrl, httpStatus }) {
+      const { sha256, sizeBytes } = body;
+      const artifactId = options.createId();
+      return { ...(await place(body)), sha256, sizeBytes, artifactId, contentType, finalUrl, httpStatus };
     },
   };
 }
