@@ -10,14 +10,16 @@ import { createTestDatabase, startTcpProxy, type TestDatabase } from "@keble-scr
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { type Admission, type AdmissionParts, createAdmission } from "../src/admission/admission.ts";
+import { EARLY_MS } from "../src/admission/admission-key.ts";
 import { createAdmissionSql } from "../src/admission/admission-sql.ts";
 import { type Clocks, createClocks, type Turn } from "../src/admission/clocks.ts";
 import { createRedisScripts, type RedisScripts } from "../src/admission/redis-scripts.ts";
-import { hopTo } from "./admission-hops.ts";
+import { hopTo, jobOf } from "./admission-hops.ts";
 
 const logger = createLogger({ name: "t", level: "silent" });
 const PREFIX = "{admission-fault}";
-const FIFTY_MS = 20.8;
+const FIFTY_MS = 22;
+const FIFTY_PACE_MS = 21.2;
 const WAIT_MS = 5_000;
 /** Nothing is refused, so that every answer is a booking. */
 const STEP = { key: "route:DIRECT", intervalMs: FIFTY_MS, patienceMs: 120_000, bookedAtMs: null } as const;
@@ -68,13 +70,16 @@ async function openClocks(redisUrl = server.url): Promise<Clocks & { readonly re
   return { redis, ...createClocks({ redis, prefix: PREFIX, takeInSql, voidMs: WAIT_MS, clock: SYSTEM_CLOCK }) };
 }
 
-async function openAdmission(more: Partial<AdmissionParts["settings"]> = {}): Promise<Admission> {
+async function openAdmission(
+  more: Partial<AdmissionParts["settings"]> = {},
+  routes: AdmissionParts["routes"] = {},
+): Promise<Admission> {
   const settings = { waitMs: WAIT_MS, hostRequestsPerSecond: 1_000, hostConcurrency: 1_000, isForAllowed: false };
   const admission = createAdmission({
     redis: { redisUrl: server.url, prefix: PREFIX, logger },
     sql: createAdmissionSql(database.commands),
     settings: { ...settings, stickySessionMs: 60_000, ...more },
-    routes: {},
+    routes,
     slots: 100,
     leaseMs: 60_000,
   });
@@ -187,6 +192,52 @@ it("W1 a Redis that says nothing any more holds a request for a second, once, an
   await expect.poll(() => clocks.redis.isUp(), { timeout: 10_000 }).toBe(true);
   turns.push(await clocks.take(STEP));
   expect(leastGap(turns)).toBeGreaterThan(FIFTY_MS - 1);
+});
+
+it("W1 while Redis is away requests that wake late never bunch either, on a pace that nobody has begun yet", async () => {
+  await server.stop();
+  const routes = { DIRECT: { requestsPerSecond: 50, concurrency: null } };
+  const workers = await Promise.all(Array.from({ length: 4 }, () => openAdmission({}, routes)));
+  const sentMs = await Promise.all(
+    Array.from({ length: 40 }, async (_, index) => {
+      const booking = { hostKey: null, hostAtMs: null, route: "DIRECT", routeAtMs: Date.now() - 500 + index };
+      const job = jobOf({ hostKey: "127.0.0.1:8080", booking });
+      const verdict = await workers[index % 4]!.forJob(job, 60_000).admit(hopTo("http://127.0.0.1:8080/"));
+      expect(verdict.kind).toBe("GO");
+      return performance.now();
+    }),
+  );
+  const inTurn = sentMs.toSorted((one, other) => one - other);
+  // What the answer to the first of them took is not theirs to wait for: 40 ms.
+  for (const [index, ms] of inTurn.entries()) {
+    expect(ms - inTurn[0]!).toBeGreaterThan(index * FIFTY_PACE_MS - EARLY_MS - 40);
+  }
+  expect(inTurn.at(-1)! - inTurn[0]!).toBeLessThan(39 * FIFTY_MS + 2_000);
+});
+
+it("W2 while Redis is away both paces are taken or none, under any number of callers, and none waits for ever", async () => {
+  const { takePaces } = createAdmissionSql(database.commands);
+  const host = { key: "host:pace.example.com", paceMs: 300 } as const;
+  const route = { key: "route:DIRECT", paceMs: 60_000 } as const;
+  const nextMs = async (key: string): Promise<number> => {
+    const [row] = await database.commands<{ next_at_ms: number }[]>`
+      select next_at_ms from admission_clocks where key = ${`pace:${key}`}`;
+    return row?.next_at_ms ?? 0;
+  };
+  expect(await takePaces([host])).toBeNull();
+  const hostMs = await nextMs(host.key);
+  const early = await takePaces([host, route]);
+  expect(early?.key).toBe(host.key);
+  expect(early?.inMs).toBeLessThanOrEqual(300 - EARLY_MS);
+  // The route was free, and was not taken.
+  expect([await nextMs(host.key), await nextMs(route.key)]).toEqual([hostMs, 0]);
+  await database.commands`delete from admission_clocks`;
+  const many = await Promise.all(
+    Array.from({ length: 24 }, (_, index) => takePaces(index % 2 === 0 ? [host, route] : [route, host])),
+  );
+  expect(many.filter((refusal) => refusal === null)).toHaveLength(1);
+  expect(many.filter((refusal) => refusal?.key === route.key)).toHaveLength(23);
+  expect(await nextMs(host.key)).toBeLessThan(Date.now() + 24 * 300);
 });
 
 it("W2 while Redis is away the slots of a host are its running jobs, the oldest first", async () => {

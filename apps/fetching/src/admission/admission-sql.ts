@@ -1,7 +1,7 @@
 import { countRunningBefore, countWaitingJobs, isDatabaseOutage, listHostHolds, type Sql } from "@keble-scraper/db";
-import { raiseAdmissionClock, takeAdmission } from "@keble-scraper/db/commands/fetching";
+import { raiseAdmissionClock, takeAdmission, takePaces } from "@keble-scraper/db/commands/fetching";
 import type { AdmissionSql } from "./admission.ts";
-import type { AdmissionKey } from "./admission-key.ts";
+import { type AdmissionKey, EARLY_MS } from "./admission-key.ts";
 
 /** What admission asks of Postgres, by its commands and queries. */
 export function createAdmissionSql(sql: Sql): AdmissionSql {
@@ -11,6 +11,12 @@ export function createAdmissionSql(sql: Sql): AdmissionSql {
       // A booking is kept until `voidMs` after it, however little the caller would wait for a new one.
       const waitMs = bookedAtMs === null ? patienceMs : voidMs;
       return takeAdmission(sql, { key, intervalMs, waitMs, bookedAtMs });
+    },
+    async takePaces(limits) {
+      const paces = limits.map(({ key, paceMs }) => ({ key: `pace:${key}`, intervalMs: paceMs }));
+      const refusal = await takePaces(sql, paces, EARLY_MS);
+      const limit = limits.find(({ key }) => refusal?.key === `pace:${key}`);
+      return refusal === null || limit === undefined ? null : { key: limit.key, inMs: refusal.inMs };
     },
     countRunningBefore: (key, { token }) => countRunningBefore(sql, { token, ...partsOf(key) }),
     countWaitingJobs: (key) => countWaitingJobs(sql, partsOf(key)),

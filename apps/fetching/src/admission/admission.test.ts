@@ -3,6 +3,7 @@ import { createLogger } from "@keble-scraper/service";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { hopTo, jobOf } from "../../test/admission-hops.ts";
 import { type Admission, type AdmissionParts, type AdmittedJob, createAdmission } from "./admission.ts";
+import { EARLY_MS } from "./admission-key.ts";
 import type { ClockStep } from "./clocks.ts";
 
 /** A worker's admission without Redis: the SQL steps are the test's own, on the fake clock. */
@@ -10,9 +11,11 @@ function openRig(
   options: { settings?: Partial<AdmissionParts["settings"]>; slots?: number; routes?: AdmissionParts["routes"] } = {},
 ) {
   const nextAtMs = new Map<string, number>();
+  const gateAtMs = new Map<string, number>();
   const holds = new Map<string, number>();
   const sql = {
     steps: [] as ClockStep[],
+    paces: [] as (readonly string[])[],
     looks: [] as (readonly string[])[],
     running: new Map<string, number>(),
     waiting: 0,
@@ -35,6 +38,16 @@ function openRig(
           const isBooked = atMs <= nowMs + step.patienceMs;
           if (isBooked) nextAtMs.set(step.key, atMs + step.intervalMs);
           return { nowMs, atMs, isBooked };
+        }),
+      takePaces: (limits) =>
+        ask(() => {
+          sql.paces.push(limits.map(({ key }) => key));
+          const nowMs = performance.now();
+          const refusals = limits.map(({ key }) => ({ key, inMs: (gateAtMs.get(key) ?? 0) - nowMs - EARLY_MS }));
+          const [worst] = refusals.filter(({ inMs }) => inMs > 0).toSorted((one, other) => other.inMs - one.inMs);
+          if (worst !== undefined) return worst;
+          for (const { key, paceMs } of limits) gateAtMs.set(key, Math.max(nowMs, gateAtMs.get(key) ?? 0) + paceMs);
+          return null;
         }),
       countRunningBefore: (key) => ask(() => sql.running.get(key) ?? 0),
       countWaitingJobs: () =>
@@ -74,6 +87,19 @@ function waitOf(verdict: HopVerdict) {
   return verdict.wait;
 }
 
+/** A turn of the host's that an earlier attempt booked. */
+function bookedAt(hostAtMs: number): AdmittedJob["booking"] {
+  return { hostKey: "a.example.com", hostAtMs, route: null, routeAtMs: null };
+}
+
+/** Lets time pass in small steps: looks at holds come in turns of the real event loop. */
+async function pass(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 10) {
+    await vi.advanceTimersByTimeAsync(Math.min(left, 10));
+    await nextTurn();
+  }
+}
+
 const nextTurn = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
 beforeEach(() => {
@@ -86,18 +112,18 @@ afterEach(() => {
 });
 
 describe("admission", () => {
-  it("W1 a first request waits for its booked time and goes then, 4 % behind the one before", async () => {
+  it("W1 a first request waits for its booked time and goes then, 10 % behind the one before", async () => {
     const { admission } = openRig();
     const first = await admitOne(admission);
     const startedMs = performance.now();
     const second = admitOne(admission);
-    await vi.advanceTimersByTimeAsync(1_039);
+    await vi.advanceTimersByTimeAsync(1_099);
     // A look at the host's hold would come in the next turn of the event loop.
     await nextTurn();
     expect(admission.state).toMatchObject({ waiting: 1, admitted: 1 });
     await vi.advanceTimersByTimeAsync(1);
     expect([first.kind, (await second).kind]).toEqual(["GO", "GO"]);
-    expect(performance.now() - startedMs).toBe(1_040);
+    expect(performance.now() - startedMs).toBe(1_100);
     expect(admission.state).toMatchObject({ waiting: 0, admitted: 2, waited: 1 });
   });
 
@@ -107,8 +133,8 @@ describe("admission", () => {
     nextAtMs.set("host:a.example.com", performance.now() + 6_000);
     const wait = waitOf(await admitOne(admission));
     expect(wait.horizonMs).toBe(6_000);
-    // Half of ten jobs at one request every 1,040 ms.
-    expect(wait.dueMs).toBeCloseTo(6_000 + 0.5 * 10 * 1_040);
+    // Half of ten jobs at one request every 1,100 ms.
+    expect(wait.dueMs).toBeCloseTo(6_000 + 0.5 * 10 * 1_100);
     expect(nextAtMs.get("host:a.example.com")).toBe(performance.now() + 6_000);
     expect(admission.state.waiting).toBe(0);
   });
@@ -144,7 +170,7 @@ describe("admission", () => {
     expect(nextAtMs.get("host:a.example.com")).toBe(booked);
     // What may go at once still goes.
     expect((await admitOne(admission, { hostKey: "b.example.com" }, hopTo("http://b.example.com/"))).kind).toBe("GO");
-    await vi.advanceTimersByTimeAsync(3_000);
+    await pass(3_000);
     expect((await Promise.all(waiting)).map(({ kind }) => kind)).toEqual(["GO", "GO"]);
   });
 
@@ -152,7 +178,7 @@ describe("admission", () => {
     const { admission } = openRig({ slots: 1 });
     await admitOne(admission);
     const second = admitOne(admission);
-    await vi.advanceTimersByTimeAsync(1_040);
+    await vi.advanceTimersByTimeAsync(1_100);
     expect((await second).kind).toBe("GO");
   });
 
@@ -166,11 +192,11 @@ describe("admission", () => {
     hop.stopNow();
     expect((await verdict).kind).toBe("STOPPED");
     const booking = attempt.booking();
-    const hostAtMs = performance.now() + 1_030;
+    const hostAtMs = performance.now() + 1_090;
     expect(booking).toEqual({ hostKey: "a.example.com", hostAtMs, route: null, routeAtMs: null });
     const again = admission.forJob(jobOf({ booking }), 60_000);
     const second = again.admit(hopTo("http://a.example.com/"));
-    await vi.advanceTimersByTimeAsync(1_030);
+    await vi.advanceTimersByTimeAsync(1_090);
     expect((await second).kind).toBe("GO");
     expect(sql.steps.at(-1)?.bookedAtMs).toBe(hostAtMs);
     expect(again.booking()).toBeNull();
@@ -178,7 +204,7 @@ describe("admission", () => {
     const third = again.admit(hopTo("http://a.example.com/2", { isFirst: false }));
     await vi.advanceTimersByTimeAsync(0);
     expect(sql.steps.at(-1)?.bookedAtMs).toBeNull();
-    await vi.advanceTimersByTimeAsync(1_040);
+    await vi.advanceTimersByTimeAsync(1_100);
     expect((await third).kind).toBe("GO");
   });
 
@@ -221,17 +247,107 @@ describe("admission", () => {
     const { admission, sql } = openRig({ settings: { hostRequestsPerSecond: 5 } });
     await admitOne(admission, {}, hopTo("http://a.example.com/", { crawlDelayMs: 2_000 }));
     await admitOne(admission, { hostKey: "b.example.com" }, hopTo("http://b.example.com/", { crawlDelayMs: 10 }));
-    expect(sql.steps.map(({ intervalMs }) => intervalMs)).toEqual([2_080, 208]);
+    expect(sql.steps.map(({ intervalMs }) => Math.round(intervalMs))).toEqual([2_200, 220]);
   });
 
-  it("W2 an allowed target on a route without limits costs no step, no slot and no look", async () => {
+  it("W2 an allowed target on a route without limits costs no step, no pace, no slot and no look", async () => {
     const { admission, sql } = openRig();
     const hop = hopTo("http://127.0.0.1:8080/");
     expect((await admitOne(admission, { hostKey: "127.0.0.1:8080" }, hop)).kind).toBe("GO");
-    expect([sql.steps, sql.looks, admission.state.held]).toEqual([[], [], 0]);
+    expect([sql.steps, sql.paces, sql.looks, admission.state.held]).toEqual([[], [], [], 0]);
     const strict = openRig({ settings: { isForAllowed: true } });
     await admitOne(strict.admission, { hostKey: "127.0.0.1:8080" }, hop);
     expect(strict.sql.steps.map(({ key }) => key)).toEqual(["host:127.0.0.1:8080"]);
+  });
+
+  it("W2 slots without a rate have no pace", async () => {
+    const settings = { hostRequestsPerSecond: null };
+    const { admission, sql } = openRig({ settings });
+    const both = [admitOne(admission), admitOne(admission)];
+    expect((await Promise.all(both)).map(({ kind }) => kind)).toEqual(["GO", "GO"]);
+    expect([sql.steps, sql.paces, admission.state.held]).toEqual([[], [], 2]);
+  });
+
+  it("W1 requests that wake late for their turns never bunch: they go 6 % wider apart than the rate, in turn, and one asks", async () => {
+    const { admission, sql } = openRig();
+    await admitOne(admission);
+    // All of these times have passed: whoever booked them was late.
+    const goneAtMs = performance.now();
+    const wentMs: number[] = [];
+    const late = Array.from({ length: 4 }, async (_, index) => {
+      await admitOne(admission, { booking: bookedAt(performance.now() - 1 - index) });
+      wentMs.push(performance.now() - goneAtMs);
+      return index;
+    });
+    await pass(5_000);
+    expect(await Promise.all(late)).toEqual([0, 1, 2, 3]);
+    expect(wentMs).toEqual([1_050, 2_110, 3_170, 4_230]);
+    // One of them asks for its line, as it moves up and when it may go: 15 if all of them asked.
+    expect(sql.paces.length).toBe(1 + 4 + 1 + 3 * 2);
+    expect(admission.state).toMatchObject({ admitted: 5, waiting: 0 });
+  });
+
+  it("W1 a late request that may not wait goes back with its turn, and comes again within a second", async () => {
+    const { admission, sql } = openRig({ settings: { waitMs: 1_000 } });
+    await admitOne(admission);
+    sql.waiting = 1_000;
+    const attempt = admission.forJob(jobOf({ booking: bookedAt(performance.now()) }), 60_000);
+    const wait = waitOf(await attempt.admit(hopTo("http://a.example.com/")));
+    expect(wait).toEqual({ horizonMs: 1_050, dueMs: 1_050 + 0.5 * 1_000 });
+    expect(attempt.booking()?.hostKey).toBe("a.example.com");
+  });
+
+  it("W1 who is stopped in the line of the late ones leaves it: the next one moves up", async () => {
+    const { admission } = openRig();
+    await admitOne(admission);
+    const hops = Array.from({ length: 3 }, () => hopTo("http://a.example.com/"));
+    const late = hops.map((hop) => admitOne(admission, { booking: bookedAt(performance.now()) }, hop));
+    await pass(100);
+    hops[0]?.stopNow();
+    hops[1]?.stopNow();
+    await pass(950);
+    expect((await Promise.all(late)).map(({ kind }) => kind)).toEqual(["STOPPED", "STOPPED", "GO"]);
+  });
+
+  it("W2 the pace holds for a route without slots, and both paces are taken or none", async () => {
+    const { admission, sql, nextAtMs } = openRig({
+      settings: { hostConcurrency: null },
+      routes: { DIRECT: { requestsPerSecond: 1, concurrency: null } },
+    });
+    const exempt = hopTo("http://127.0.0.1:8080/");
+    const job = { hostKey: "127.0.0.1:8080" };
+    expect((await admitOne(admission, job, exempt)).kind).toBe("GO");
+    const startedMs = performance.now();
+    // A clock that was lost: the turns bunch, the pace does not.
+    nextAtMs.clear();
+    const second = admitOne(admission, job, exempt);
+    const third = admitOne(admission, {}, hopTo("http://a.example.com/"));
+    await pass(1_049);
+    expect(admission.state).toMatchObject({ admitted: 1, held: 0 });
+    await pass(1);
+    expect((await second).kind).toBe("GO");
+    await pass(1_100);
+    expect((await third).kind).toBe("GO");
+    expect(performance.now() - startedMs).toBe(2_150);
+    expect(sql.paces[0]).toEqual(["route:DIRECT"]);
+    expect(sql.paces.at(-1)).toEqual(["host:a.example.com", "route:DIRECT"]);
+  });
+
+  it("W2 a held host's request leaves the line of its route: the next host's goes in its stead", async () => {
+    const { admission, nextAtMs } = openRig({ routes: { DIRECT: { requestsPerSecond: 1, concurrency: null } } });
+    await admitOne(admission, { hostKey: "c.example.com" }, hopTo("http://c.example.com/"));
+    nextAtMs.clear();
+    const held = admitOne(admission, {}, hopTo("http://a.example.com/", { isFirst: false }));
+    await pass(10);
+    nextAtMs.clear();
+    const next = admitOne(admission, { hostKey: "b.example.com" }, hopTo("http://b.example.com/"));
+    await pass(10);
+    admission.learnHold("a.example.com", 3_000);
+    await pass(2_000);
+    expect((await next).kind).toBe("GO");
+    expect(admission.state).toMatchObject({ admitted: 2, waiting: 1 });
+    await pass(2_000);
+    expect((await held).kind).toBe("GO");
   });
 
   it("W2 a slot that is not free is waited for, and given back when the exchange ends", async () => {
@@ -365,6 +481,7 @@ function createAdmissionThatThrows(): Admission {
     redis: { redisUrl: "redis://127.0.0.1:1", prefix: "{unit}", logger: createLogger({ name: "t", level: "silent" }) },
     sql: {
       takeAdmission: fail,
+      takePaces: fail,
       countRunningBefore: fail,
       countWaitingJobs: fail,
       listHostHolds: fail,

@@ -9,13 +9,14 @@ import {
   SYSTEM_CLOCK,
 } from "@keble-scraper/service";
 import { createStickySessions, type StickySessions } from "../sticky/sticky-sessions.ts";
-import { type AdmissionKey, intervalMsOf, type Limit, limitOf, SPACING } from "./admission-key.ts";
+import { type AdmissionKey, type Limit, limitOf, spacingOf } from "./admission-key.ts";
 import { type ClockStep, createClocks, type Turn } from "./clocks.ts";
 import { createHolds } from "./holds.ts";
 import { type AdmissionCounts, type AdmittedJob, createJobAdmission, type JobAdmission } from "./job-admission.ts";
+import { createPaceLines } from "./pace-lines.ts";
 import { createPauses } from "./pauses.ts";
 import { createRedisScripts } from "./redis-scripts.ts";
-import { createSlots, type SlotHolder } from "./slots.ts";
+import { createSlots, type PacedKey, type SlotHolder } from "./slots.ts";
 import { createWaitingCounts } from "./waiting-counts.ts";
 import { createWaitingRoom } from "./waiting-room.ts";
 
@@ -25,6 +26,8 @@ export type { AdmittedJob, JobAdmission } from "./job-admission.ts";
 export type AdmissionSql = {
   /** The clock's step while Redis is away. */
   takeAdmission(step: ClockStep): Promise<Turn>;
+  /** The pace while Redis is away: lets a request go (null) or says which limit it is too early for, and by how much. */
+  takePaces(limits: readonly PacedKey[]): Promise<{ readonly key: AdmissionKey; readonly inMs: number } | null>;
   /** Jobs that run on this host or route and were claimed before the holder's; asked while Redis is away. */
   countRunningBefore(key: AdmissionKey, holder: SlotHolder): Promise<number>;
   /** Queued jobs of this host or route, by and large. */
@@ -73,7 +76,13 @@ export function createAdmission(parts: AdmissionParts): Admission {
   const redis = createRedisScripts(parts.redis);
   const clock = parts.clock ?? SYSTEM_CLOCK;
   const tally: AdmissionCounts = { admitted: 0, waited: 0, sentBack: 0, stopped: 0 };
-  const slots = createSlots({ redis, prefix, leaseMs: parts.leaseMs, countRunningBefore: sql.countRunningBefore });
+  const slots = createSlots({
+    redis,
+    prefix,
+    leaseMs: parts.leaseMs,
+    countRunningBefore: sql.countRunningBefore,
+    takePaces: sql.takePaces,
+  });
   const holds = createHolds({ listHostHolds: sql.listHostHolds, clock });
   const room = createWaitingRoom(parts.slots);
   const pauses = createPauses();
@@ -83,6 +92,7 @@ export function createAdmission(parts: AdmissionParts): Admission {
     holds,
     counts: createWaitingCounts({ countWaitingJobs: sql.countWaitingJobs, clock }),
     room,
+    lines: createPaceLines(),
     pauses,
     waitMs: settings.waitMs,
     clock,
@@ -95,12 +105,10 @@ export function createAdmission(parts: AdmissionParts): Admission {
   function hostLimit({ url, crawlDelayMs }: Hop): Limit | null {
     // Only hosts that an operator lists lead elsewhere than to the public.
     if (url.reach !== "PUBLIC" && !settings.isForAllowed) return null;
-    const intervalMs = intervalMsOf(settings.hostRequestsPerSecond, crawlDelayMs);
     return limitOf({
       key: `host:${hostKeyOf(url)}`,
-      intervalMs,
+      ...spacingOf(settings.hostRequestsPerSecond, crawlDelayMs),
       slotsMax: settings.hostConcurrency,
-      paceMs: intervalMs === null ? null : intervalMs / SPACING,
     });
   }
 
@@ -109,9 +117,8 @@ export function createAdmission(parts: AdmissionParts): Admission {
     if (rate === undefined) return null;
     return limitOf({
       key: `route:${route}`,
-      intervalMs: intervalMsOf(rate.requestsPerSecond, null),
+      ...spacingOf(rate.requestsPerSecond, null),
       slotsMax: rate.concurrency,
-      paceMs: null,
     });
   }
 

@@ -4,8 +4,9 @@ import type { Clock } from "@keble-scraper/service";
 import type { AdmissionKey, Limit } from "./admission-key.ts";
 import type { Clocks } from "./clocks.ts";
 import type { Holds } from "./holds.ts";
+import type { LinePlace, PaceLines } from "./pace-lines.ts";
 import type { Pauses } from "./pauses.ts";
-import { type SlotHolder, slotLimitsOf, type Slots } from "./slots.ts";
+import { type SlotHolder, type SlotLimit, slotLimitsOf, type SlotRefusal, type Slots } from "./slots.ts";
 import type { WaitingCounts } from "./waiting-counts.ts";
 import type { WaitingRoom } from "./waiting-room.ts";
 
@@ -41,6 +42,7 @@ export type JobAdmissionParts = {
   readonly holds: Holds;
   readonly counts: WaitingCounts;
   readonly room: WaitingRoom;
+  readonly lines: PaceLines;
   readonly pauses: Pauses;
   readonly waitMs: number;
   readonly clock: Clock;
@@ -75,7 +77,7 @@ const OUTAGE_MS = 250;
 
 /** Makes the admission of one attempt, which ends at `attemptEndsAtMs` (monotonic) at the latest. */
 export function createJobAdmission(job: AdmittedJob, attemptEndsAtMs: number, parts: JobAdmissionParts): JobAdmission {
-  const { clocks, slots, holds, counts, room, pauses, waitMs, random, tally } = parts;
+  const { clocks, slots, holds, counts, room, lines, pauses, waitMs, random, tally } = parts;
   const nowMs = () => parts.clock.monotonicMs();
   const endsAtMs = Math.min(job.deadlineAtMs, attemptEndsAtMs - BEFORE_LIMIT_MS);
   const booked = readBooking(job.booking);
@@ -141,13 +143,17 @@ export function createJobAdmission(job: AdmittedJob, attemptEndsAtMs: number, pa
       return (await pauses.wait(Math.min(stepMs, leftMs()), hop.stop)) ? "AGAIN" : stopped();
     }
 
+    async function heldMs(): Promise<number> {
+      const known = holds.peek(hostKey, checkedAtMs(hostKey));
+      if (known !== undefined) return known;
+      const atMs = nowMs();
+      const ms = await holds.look(hostKey);
+      checked = { hostKey, atMs };
+      return ms;
+    }
+
     async function passHold(): Promise<Step> {
-      let ms = holds.peek(hostKey, checkedAtMs(hostKey));
-      if (ms === undefined) {
-        const atMs = nowMs();
-        ms = await holds.look(hostKey);
-        checked = { hostKey, atMs };
-      }
+      const ms = await heldMs();
       if (ms === 0) return "ON";
       return (await waitInPlace(ms, ms)) ?? back(ms, Math.min(HOLD_SPREAD_MS_MAX, ms / 10));
     }
@@ -186,31 +192,71 @@ export function createJobAdmission(job: AdmittedJob, attemptEndsAtMs: number, pa
       return horizonMs <= reachMs() ? "ON" : queueFor(limit.key, limit.intervalMs, horizonMs, false);
     }
 
+    /** The last step. Nothing should stand between it and the request: what it lets go is counted as sent. */
     async function passSlots(): Promise<Step> {
       const wanted = slotLimitsOf(limits);
       if (wanted.length === 0) return "ON";
       const firstLookMs = nowMs();
-      for (let looks = 1; ; looks += 1) {
-        const refusal = await slots.take(holder, wanted);
-        if (refusal === null) {
-          giveBack = () => slots.give(holder);
-          return "ON";
+      const patience = () => (hop.isFirst ? reachMs() - (nowMs() - firstLookMs) : leftMs());
+      // Behind those who are late already.
+      const busy = wanted.find(({ key }) => lines.has(key));
+      let place = busy === undefined ? undefined : lines.join(busy.key);
+      try {
+        for (let looks = 1; ; looks += 1) {
+          const queued = place === undefined ? "ON" : await passLine(place, patience);
+          if (queued !== "ON") return queued;
+          const askedMs = nowMs();
+          const refusal = await slots.take(holder, wanted);
+          if (refusal === null) {
+            giveBack = () => slots.give(holder);
+            return "ON";
+          }
+          const isLate = refusal.inMs !== null;
+          if (place?.key !== refusal.limit.key || !isLate) {
+            place?.leave();
+            place = isLate ? lines.join(refusal.limit.key) : undefined;
+          }
+          if (place?.isFirst === false) continue;
+          const answer = await waitForSlot(refusal, { wanted, looks, askedMs }, patience());
+          if (answer !== "ON") return answer;
         }
-        const { limit, inMs } = refusal;
-        const patience = hop.isFirst ? reachMs() - (nowMs() - firstLookMs) : leftMs();
-        if (patience <= 0 || (inMs ?? 0) > patience) {
-          return back(inMs ?? 0, await slotSpreadMs(limit.key, limit.slotsMax));
-        }
-        const lookMs = inMs ?? Math.min(SLOT_LOOK_MS * looks, SLOT_LOOK_MS_MAX) * (0.5 + random() / 2);
-        const isOn = await pauses.wait(Math.min(lookMs, patience), hop.stop, (end) =>
-          inMs === null ? slots.onRoom(wanted, end) : () => undefined,
-        );
-        if (!isOn) return stopped();
+      } finally {
+        place?.leave();
       }
     }
 
-    async function slotSpreadMs(key: AdmissionKey, slotsMax: number): Promise<number> {
-      const queuedMs = ((await counts.count(key)) / slotsMax) * EXCHANGE_MS;
+    /** Waits to be the first of its line. A look at the host's hold comes before the step then; a held host's leaves the line. */
+    async function passLine(place: LinePlace, patience: () => number): Promise<Step> {
+      while (!place.isFirst) {
+        const mayWaitMs = patience();
+        if (mayWaitMs <= 0) return back(0, SENT_BACK_MS);
+        if (!(await pauses.wait(mayWaitMs, hop.stop, (end) => place.onFirst(end)))) return stopped();
+      }
+      return (await heldMs()) === 0 ? "ON" : "AGAIN";
+    }
+
+    async function waitForSlot(
+      { limit, inMs }: SlotRefusal,
+      asked: { readonly wanted: readonly SlotLimit[]; readonly looks: number; readonly askedMs: number },
+      patience: number,
+    ): Promise<Step> {
+      if (patience <= 0 || (inMs ?? 0) > patience) {
+        // One that is late has its turn: it comes back for it at once.
+        return back(inMs ?? 0, inMs === null ? await slotSpreadMs(limit) : SENT_BACK_MS);
+      }
+      // From when it was asked: the answer's way back makes up for the way of the next question.
+      const lookMs =
+        inMs === null
+          ? Math.min(SLOT_LOOK_MS * asked.looks, SLOT_LOOK_MS_MAX) * (0.5 + random() / 2)
+          : Math.max(1, inMs - (nowMs() - asked.askedMs));
+      const isOn = await pauses.wait(Math.min(lookMs, patience), hop.stop, (end) =>
+        inMs === null ? slots.onRoom(asked.wanted, end) : () => undefined,
+      );
+      return isOn ? "ON" : stopped();
+    }
+
+    async function slotSpreadMs({ key, slotsMax }: SlotLimit): Promise<number> {
+      const queuedMs = ((await counts.count(key)) / (slotsMax ?? Infinity)) * EXCHANGE_MS;
       return SENT_BACK_MS + Math.min(queuedMs, SLOT_SPREAD_MS_MAX);
     }
 
@@ -221,6 +267,8 @@ export function createJobAdmission(job: AdmittedJob, attemptEndsAtMs: number, pa
         () => passKnownQueue(route),
         () => passClock(host),
         () => passClock(route),
+        // Here rather than behind the last step, where this look then costs nothing.
+        passHold,
         passSlots,
         passHold,
       ];

@@ -1,18 +1,25 @@
-import type { AdmissionKey, Limit } from "./admission-key.ts";
+import { type AdmissionKey, EARLY_MS, type Limit } from "./admission-key.ts";
 import { AWAY, redisScript, type RedisScripts } from "./redis-scripts.ts";
 
 /** A request that wants slots. `member` is unique to it; `token` is its job's lease, `jobId` its job. */
 export type SlotHolder = { readonly member: string; readonly token: string; readonly jobId: string };
 
-/** A limit that has slots. `paceMs`: the least time between two that are taken; null: none. */
-export type SlotLimit = { readonly key: AdmissionKey; readonly slotsMax: number; readonly paceMs: number | null };
+/** What a request has to pass last. `slotsMax`: how many at once; `paceMs`: the time between two. Null: no limit. */
+export type SlotLimit = {
+  readonly key: AdmissionKey;
+  readonly slotsMax: number | null;
+  readonly paceMs: number | null;
+};
 
-/** Why there was no slot: this limit is full, or its pace allows none for `inMs`; null: nobody knows for how long. */
+/** A limit that has a pace. */
+export type PacedKey = { readonly key: AdmissionKey; readonly paceMs: number };
+
+/** Why a request may not go: this limit is full (`inMs` null), or it is too early for its pace, by `inMs`. */
 export type SlotRefusal = { readonly limit: SlotLimit; readonly inMs: number | null };
 
 /** How many requests are under way to a host or by a route, over all workers. */
 export type Slots = {
-  /** Takes a slot of every limit (null), or none: then it says which limit refused. While Redis is away there is no pace. */
+  /** Takes a slot and a turn of the pace of every limit (null), or none: then it says which limit refused. */
   take(holder: SlotHolder, limits: readonly SlotLimit[]): Promise<SlotRefusal | null>;
   /** Gives all slots of the holder back; never waits. One that Redis does not hear of expires with its lease. */
   give(holder: SlotHolder): void;
@@ -24,25 +31,41 @@ export type Slots = {
   readonly held: number;
 };
 
-/** KEYS: the slots of each limit, then the pace of each. ARGV: member, lease, then of each limit its slots and its pace. */
+/**
+ * KEYS: the slots of each limit, then the pace of each: from when on its next request is not early, in microseconds. ARGV:
+ * member, lease, how early a request may be (microseconds), then of each limit its slots (-1: any number) and its pace
+ * (microseconds; 0: none). Who asks again has its slot already, and is held to the pace like everybody. Of several limits
+ * it is too early for, the one that takes longest is named.
+ */
 const TAKE = redisScript(`
 local t = redis.call("TIME")
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local micros = t[1] * 1000000 + t[2]
+local now = math.floor(micros / 1000)
+local early = tonumber(ARGV[3])
 local count = #KEYS / 2
+local gates, worst, longest = {}, 0, 0
 for i = 1, count do
-  local key = KEYS[i]
-  redis.call("ZREMRANGEBYSCORE", key, "-inf", now)
-  if not redis.call("ZSCORE", key, ARGV[1]) then
-    if redis.call("ZCARD", key) >= tonumber(ARGV[1 + 2 * i]) then return { i, -1 } end
-    local left = 0
-    if tonumber(ARGV[2 + 2 * i]) > 0 then left = redis.call("PTTL", KEYS[count + i]) end
-    if left > 0 then return { i, left } end
+  local key, slots = KEYS[i], tonumber(ARGV[2 + 2 * i])
+  if slots >= 0 then
+    redis.call("ZREMRANGEBYSCORE", key, "-inf", now)
+    if not redis.call("ZSCORE", key, ARGV[1]) and redis.call("ZCARD", key) >= slots then return { i, -1 } end
+  end
+  if tonumber(ARGV[3 + 2 * i]) > 0 then
+    gates[i] = math.max(micros, tonumber(redis.call("GET", KEYS[count + i]) or 0))
+    local left = gates[i] - micros - early
+    if left > longest then worst, longest = i, left end
   end
 end
+if worst > 0 then return { worst, longest } end
 for i = 1, count do
-  redis.call("ZADD", KEYS[i], now + ARGV[2], ARGV[1])
-  redis.call("PEXPIRE", KEYS[i], ARGV[2])
-  if tonumber(ARGV[2 + 2 * i]) > 0 then redis.call("SET", KEYS[count + i], 1, "PX", ARGV[2 + 2 * i]) end
+  if tonumber(ARGV[2 + 2 * i]) >= 0 then
+    redis.call("ZADD", KEYS[i], now + ARGV[2], ARGV[1])
+    redis.call("PEXPIRE", KEYS[i], ARGV[2])
+  end
+  if gates[i] then
+    local gate = gates[i] + ARGV[3 + 2 * i]
+    redis.call("SET", KEYS[count + i], string.format("%.0f", gate), "PX", string.format("%.0f", math.ceil((gate - micros) / 1000)))
+  end
 end
 return { 0, 0 }
 `);
@@ -67,12 +90,16 @@ return 1
 /** Slots announced in one script, so that none holds Redis up. */
 const ANNOUNCED_MAX = 200;
 
-/** Makes the slots of one process. `countRunningBefore` counts for as long as Redis is away; what it throws goes through. */
+/**
+ * Makes the slots of one process. `countRunningBefore` counts, and `takePaces` spaces, for as long as Redis is away; what they
+ * throw goes through.
+ */
 export function createSlots(parts: {
   readonly redis: RedisScripts;
   readonly prefix: string;
   readonly leaseMs: number;
   countRunningBefore(key: AdmissionKey, holder: SlotHolder): Promise<number>;
+  takePaces(limits: readonly PacedKey[]): Promise<{ readonly key: AdmissionKey; readonly inMs: number } | null>;
 }): Slots {
   const { redis, leaseMs } = parts;
   const held = new Map<string, { readonly token: string; readonly keys: readonly AdmissionKey[]; untilMs: number }>();
@@ -82,9 +109,14 @@ export function createSlots(parts: {
   const paceKeyOf = (key: AdmissionKey) => `${parts.prefix}:admission:pace:${key}`;
 
   async function findFullInSql(holder: SlotHolder, limits: readonly SlotLimit[]): Promise<SlotRefusal | null> {
-    const running = await Promise.all(limits.map(({ key }) => parts.countRunningBefore(key, holder)));
-    const limit = limits.find(({ slotsMax }, index) => (running[index] ?? 0) >= slotsMax);
-    return limit === undefined ? null : { limit, inMs: null };
+    for (const limit of limits) {
+      const { key, slotsMax } = limit;
+      if (slotsMax !== null && (await parts.countRunningBefore(key, holder)) >= slotsMax) return { limit, inMs: null };
+    }
+    const paced = limits.flatMap(({ key, paceMs }) => (paceMs === null ? [] : [{ key, paceMs }]));
+    const refusal = paced.length === 0 ? null : await parts.takePaces(paced);
+    const limit = limits.find(({ key }) => key === refusal?.key);
+    return refusal === null || limit === undefined ? null : { limit, inMs: refusal.inMs };
   }
 
   function announce(entries: readonly (readonly [AdmissionKey, string])[]): void {
@@ -118,13 +150,14 @@ export function createSlots(parts: {
       return held.size;
     },
     async take(holder, limits) {
-      const keys = limits.map(({ key }) => key);
-      const figures = limits.flatMap(({ slotsMax, paceMs }) => [slotsMax, Math.floor(paceMs ?? 0)]);
-      const names = [...keys.map(keyOf), ...keys.map(paceKeyOf)];
-      const reply = await redis.run(TAKE, names, [holder.member, leaseMs, ...figures]);
+      const figures = limits.flatMap(({ slotsMax, paceMs }) => [slotsMax ?? -1, Math.ceil((paceMs ?? 0) * 1_000)]);
+      const names = [...limits.map(({ key }) => keyOf(key)), ...limits.map(({ key }) => paceKeyOf(key))];
+      const reply = await redis.run(TAKE, names, [holder.member, leaseMs, EARLY_MS * 1_000, ...figures]);
       const refusal = reply === AWAY ? await findFullInSql(holder, limits) : toRefusal(reply, limits);
-      if (refusal === null)
+      const keys = limits.flatMap(({ key, slotsMax }) => (slotsMax === null ? [] : [key]));
+      if (refusal === null && keys.length > 0) {
         held.set(holder.member, { token: holder.token, keys, untilMs: performance.now() + leaseMs });
+      }
       return refusal;
     },
     give({ member }) {
@@ -163,15 +196,15 @@ export function createSlots(parts: {
 }
 
 function toRefusal(reply: unknown, limits: readonly SlotLimit[]): SlotRefusal | null {
-  const [place, inMs] = Array.isArray(reply) ? (reply as unknown[]).map(Number) : [];
+  const [place, micros] = Array.isArray(reply) ? (reply as unknown[]).map(Number) : [];
   const limit = limits[(place ?? 0) - 1];
-  return limit === undefined ? null : { limit, inMs: inMs === undefined || inMs < 0 ? null : inMs };
+  return limit === undefined ? null : { limit, inMs: micros === undefined || micros < 0 ? null : micros / 1_000 };
 }
 
-/** The limits of a hop that have slots. */
+/** The limits of a hop, as its last step looks at them. */
 export function slotLimitsOf(limits: readonly (Limit | null)[]): SlotLimit[] {
   return limits.flatMap((limit) =>
-    limit?.slotsMax == null ? [] : [{ key: limit.key, slotsMax: limit.slotsMax, paceMs: limit.paceMs }],
+    limit === null ? [] : [{ key: limit.key, slotsMax: limit.slotsMax, paceMs: limit.paceMs }],
   );
 }
 

@@ -15,3 +15,4 @@ export * from "./resume-deferred-jobs.ts";
 export * from "./settle-jobs.ts";
 export * from "./sweep-passed-holds.ts";
 export * from "./take-admission.ts";
+export * from "./take-paces.ts";
