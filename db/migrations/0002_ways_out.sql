@@ -44,6 +44,16 @@ ALTER TABLE "jobs" ADD COLUMN "host_key" text;--> statement-breakpoint
 -- Stored URLs are normalised: what follows the scheme is the host, with its port where it is not the scheme's own.
 UPDATE "jobs" SET "host_key" = substring("target" ->> 'url' FROM '^https?://([^/?#]+)');--> statement-breakpoint
 ALTER TABLE "jobs" ALTER COLUMN "host_key" SET NOT NULL;--> statement-breakpoint
+-- The version before submits jobs without it for as long as it still runs.
+CREATE FUNCTION fill_host_key() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.host_key := substring(NEW.target ->> 'url' FROM '^https?://([^/?#]+)');
+  RETURN NEW;
+END
+$$;
+--> statement-breakpoint
+CREATE TRIGGER jobs_fill_host_key BEFORE INSERT ON jobs FOR EACH ROW WHEN (NEW.host_key IS NULL) EXECUTE FUNCTION fill_host_key();
+--> statement-breakpoint
 ALTER TABLE "jobs" ADD COLUMN "capture" text;--> statement-breakpoint
 ALTER TABLE "jobs" ADD COLUMN "egress" jsonb;--> statement-breakpoint
 CREATE INDEX "budgets_period" ON "budgets" USING btree ("starts_on");--> statement-breakpoint
