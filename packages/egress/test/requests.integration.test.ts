@@ -98,13 +98,10 @@ describe("what a request carries", () => {
     [410, "NOT_FOUND"],
     [402, "HTTP_CLIENT_ERROR"],
     [300, "UNACCEPTABLE_STATUS"],
-  ])("SUCCESS_ONLY: a %d is %s and its body is not read", async (status, code) => {
+  ])("SUCCESS_ONLY: a %d is %s and none of its body goes to the sink", async (status, code) => {
     await using origin = await startOrigin({
       paths: {
-        "/a": async (reply) => {
-          await reply.write(`HTTP/1.1 ${status} No\r\nContent-Length: 100000\r\n\r\n`);
-          await reply.closed;
-        },
+        "/a": (reply) => reply.write(`HTTP/1.1 ${status} No\r\nContent-Length: 5\r\n\r\nsorry`),
       },
     });
     await using rig = createRig(origin);

@@ -85,11 +85,6 @@ export function blockScreen(httpStatus: number): { readonly bytes: number; reado
   return { bytes, isLargeOther };
 }
 
-/** The `bytes` of `blockScreen`. */
-export function blockScreenBytes(httpStatus: number): number {
-  return blockScreen(httpStatus).bytes;
-}
-
 function matchesHeaders({ headers: wanted }: BlockPattern, headers: ResponseHeaders): boolean {
   if (wanted === undefined) return true;
   return Object.entries(wanted).every(([name, pattern]) => {

@@ -13,7 +13,7 @@ import type { HeadVerdict } from "../transport/exchange.ts";
 import { toUpstreamFailure } from "../transport/failure-kind.ts";
 import { judgeStatus } from "../transport/judge-status.ts";
 import { planRead } from "../transport/read-verdict.ts";
-import { REFUSED_BYTES_MAX } from "../transport/refused-body.ts";
+import { REFUSED_BYTES_MAX, toRefusedBody } from "../transport/refused-body.ts";
 import { readResponseHead, type ResponseHead } from "../transport/response-head.ts";
 import { type Stop, STOPPED, untilStop } from "../transport/stop.ts";
 import { toFetchResponse } from "../transport/to-fetch-response.ts";
@@ -162,8 +162,9 @@ async function readAnswer(
   for (const chunk of chunks) start.add(chunk);
   const bytes = start.read();
   if (failure !== null) {
-    const refused = { bytes, contentType: CAPTURE_TYPES.DOM, httpStatus, finalUrl: url.href };
-    return refusedPage(page, failure, bytes.length === 0 || ask.purpose === "ROBOTS" ? null : refused);
+    const isEvidence = bytes.length > 0 && ask.purpose === "PAGE";
+    const refused = isEvidence ? toRefusedBody(bytes, { httpStatus, contentType: CAPTURE_TYPES.DOM }, url) : null;
+    return refusedPage(page, failure, refused);
   }
   const wall = ask.purpose === "PAGE" ? detectBlockPage({ httpStatus, headers: page.headers, sample: bytes }) : null;
   if (wall !== null) return walledPage(page, { page: wall, bytes }, url);

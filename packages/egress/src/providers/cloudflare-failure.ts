@@ -1,8 +1,8 @@
 import type { UpstreamFailure } from "@keble-scraper/contract";
-import { readRetryAfterMs } from "../transport/judge-status.ts";
+import { readRetryAfterMs, readRetryAt } from "../transport/read-retry-after.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
 import { CLOUDFLARE_CODES, CLOUDFLARE_QUOTA, isDailyQuota, rowOfCloudflareStatus } from "./cloudflare-codes.ts";
-import { readToken, retryAtOf, toProviderFailure } from "./provider-failure.ts";
+import { readToken, toProviderFailure } from "./provider-failure.ts";
 
 /** What an envelope of Cloudflare's says besides its result. Lists are cut, and what is not of its type is absent. */
 export type CloudflareEnvelope = {
@@ -51,7 +51,7 @@ export function toCloudflareFailure(
     nativeCode: error === undefined ? `HTTP_${head.httpStatus}` : String(error.code),
     requestId: cloudflareRequestId(head),
     httpStatus: head.httpStatus,
-    retryAt: retryAtOf(head, wallMs),
+    retryAt: readRetryAt(head, wallMs),
   });
 }
 

@@ -1,7 +1,8 @@
 import type { UpstreamFailure } from "@keble-scraper/contract";
 import { parseObject } from "./cloudflare-failure.ts";
 import { type ProbeOptions, type ProbeResult, withProbe } from "./probe.ts";
-import { NO_EVIDENCE, type ProviderRow, readToken, retryAtOf, toProviderFailure } from "./provider-failure.ts";
+import { NO_EVIDENCE, type ProviderRow, readToken, toProviderFailure } from "./provider-failure.ts";
+import { readRetryAt } from "../transport/read-retry-after.ts";
 import { FAILED, NOT_THE_API, rowOfUnlockerStatus, WRONG_KEY } from "./unlocker-codes.ts";
 
 /** The Unlocker's API as it is configured. */
@@ -20,7 +21,7 @@ export function probeUnlocker(api: UnlockerApi, options: ProbeOptions): Promise<
     if (head.httpStatus !== 200) {
       // Here a 403 is a key without the right to ask.
       const row = head.httpStatus === 403 ? WRONG_KEY : rowOfUnlockerStatus(head.httpStatus);
-      return failed(row, { httpStatus: head.httpStatus, retryAt: retryAtOf(head, Date.now()) });
+      return failed(row, { httpStatus: head.httpStatus, retryAt: readRetryAt(head, Date.now()) });
     }
     const account = parseObject(status.text);
     if (account === null) return failed(NOT_THE_API, { nativeCode: "NOT_JSON", httpStatus: 200 });

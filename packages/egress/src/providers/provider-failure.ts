@@ -7,9 +7,7 @@ import {
   type UpstreamOrigin,
 } from "@keble-scraper/contract";
 import { FAILURE_KINDS, type FailureKind } from "../transport/failure-kind.ts";
-import { readRetryAfterMs } from "../transport/judge-status.ts";
 import type { PinnedResult } from "../transport/pinned-client.ts";
-import type { ResponseHead } from "../transport/response-head.ts";
 
 /** What a provider's answer means: whose doing it was, and what comes next. */
 export type ProviderRow = {
@@ -75,15 +73,6 @@ export function toTimeout(phase: "HEAD" | "BODY", origin: ProviderOrigin, reques
   const row = { code, origin, disposition: "RETRY", action: "NONE" } as const;
   return toProviderFailure(row, { ...NO_EVIDENCE, requestId });
 }
-
-/** When a Retry-After allows the next try, RFC 3339; null when the response does not say, or not readably. */
-export function retryAtOf(head: ResponseHead, wallMs: number): string | null {
-  const waitMs = readRetryAfterMs(head, wallMs);
-  return waitMs === null ? null : new Date(Math.ceil(wallMs) + Math.min(waitMs, RETRY_AFTER_MS_MAX)).toISOString();
-}
-
-/** A year is past every deadline and still a date. */
-const RETRY_AFTER_MS_MAX = 366 * 24 * 3_600_000;
 
 /** A provider's own token (code, request id), when it looks like one; null for anything else, above all for prose. */
 export function readToken(text: string | null, charsMax: number): string | null {

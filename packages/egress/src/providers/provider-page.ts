@@ -1,9 +1,9 @@
-import type { UpstreamFailure } from "@keble-scraper/contract";
 import type { BodyScreen } from "../block-pages/body-screen.ts";
-import { detectBlockPage } from "../block-pages/detect-block-page.ts";
 import type { VettedUrl } from "../policy/vet-url.ts";
-import { type HopDecision, toBlocked } from "../transport/judge-head.ts";
 import type { RefusedBody } from "../transport/fetch-outcome.ts";
+import { judgeRefusedBody, toBlocked } from "../transport/judge-answer.ts";
+import type { HopDecision } from "../transport/judge-head.ts";
+import { toRefusedBody } from "../transport/refused-body.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
 import type { ProviderCallEnd } from "./provider-transport.ts";
 
@@ -15,13 +15,13 @@ export function failedPage(head: ResponseHead, decision: Extract<HopDecision, { 
 }
 
 /** The same, for a body that was read already. */
-export function refusedPage(
-  { httpStatus, headers }: ResponseHead,
-  failure: UpstreamFailure | Failed["failure"],
-  refusedBody: RefusedBody | null,
-): Failed {
-  const page = refusedBody === null ? null : detectBlockPage({ httpStatus, headers, sample: refusedBody.bytes });
-  return { kind: "FAILED", failure: page === null ? failure : toBlocked(page, httpStatus), httpStatus, refusedBody };
+export function refusedPage(head: ResponseHead, failure: Failed["failure"], refusedBody: RefusedBody | null): Failed {
+  return {
+    kind: "FAILED",
+    failure: judgeRefusedBody(failure, head, refusedBody),
+    httpStatus: head.httpStatus,
+    refusedBody,
+  };
 }
 
 /** An answer that turned out to be a wall's page; none of it went to the sink. */
@@ -31,6 +31,6 @@ export function walledPage(
   url: VettedUrl,
 ): Failed {
   const { httpStatus } = head;
-  const refusedBody = { bytes, contentType: head.value("content-type"), httpStatus, finalUrl: url.href };
+  const refusedBody = toRefusedBody(bytes, { httpStatus, contentType: head.value("content-type") }, url);
   return { kind: "FAILED", failure: toBlocked(page, httpStatus), httpStatus, refusedBody };
 }

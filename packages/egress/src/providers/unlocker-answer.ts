@@ -2,7 +2,8 @@ import type { UpstreamFailure } from "@keble-scraper/contract";
 import { parseProxyStatus } from "../proxy/proxy-status.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
 import { parseObject } from "./cloudflare-failure.ts";
-import { type ProviderRow, readToken, retryAtOf, toProviderFailure } from "./provider-failure.ts";
+import { type ProviderRow, readToken, toProviderFailure } from "./provider-failure.ts";
+import { readRetryAt } from "../transport/read-retry-after.ts";
 import { NOT_THE_API, REFUSED_BY_POLICY, rowOfUnlockerCode, rowOfUnlockerStatus, WRONG_KEY } from "./unlocker-codes.ts";
 
 /**
@@ -91,7 +92,7 @@ function failureOf(
   wallMs: number,
 ): UpstreamFailure {
   const { requestId } = readUnlockerDebug(head);
-  return toProviderFailure(row, { nativeCode, requestId, httpStatus, retryAt: retryAtOf(head, wallMs) });
+  return toProviderFailure(row, { nativeCode, requestId, httpStatus, retryAt: readRetryAt(head, wallMs) });
 }
 
 /** The Unlocker's own header first, then that of the proxies below, then the names of old. */

@@ -1,5 +1,5 @@
-import { parseHttpDate, parseRetryAfter } from "@keble-scraper/concurrency";
 import { type UpstreamFailure, upstreamFailure } from "@keble-scraper/contract";
+import { readRetryAt } from "../transport/read-retry-after.ts";
 import {
   ACCOUNT_REFUSED,
   meaningOfBrightDataCode,
@@ -164,14 +164,4 @@ function codeInBody(body: Buffer): string | null {
 function toCode(text: string): string | null {
   const code = text.trim().toLowerCase().replaceAll("-", "_");
   return /^(?:(?:client|policy|peer|target)_\d{1,8}|kyc_required|business_account_required)$/.test(code) ? code : null;
-}
-
-/** The parser knows no cap and reads "inf"; a year is past every deadline and still a date. */
-const RETRY_AFTER_MS_MAX = 366 * 24 * 3_600_000;
-
-function readRetryAt(head: ConnectHead, wallMs: number): string | null {
-  const sentAt = parseHttpDate(head.value("date"), wallMs);
-  const waitMs = parseRetryAfter(head.value("retry-after"), sentAt ?? wallMs);
-  if (waitMs === null) return null;
-  return new Date(Math.ceil(wallMs) + Math.min(waitMs, RETRY_AFTER_MS_MAX)).toISOString();
 }

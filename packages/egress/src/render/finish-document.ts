@@ -1,15 +1,15 @@
 import { type UpstreamFailure, upstreamFailure } from "@keble-scraper/contract";
-import { blockScreenBytes, detectBlockPage } from "../block-pages/detect-block-page.ts";
+import { blockScreen, detectBlockPage } from "../block-pages/detect-block-page.ts";
 import type { VettedUrl } from "../policy/vet-url.ts";
 import type { BodySink } from "../transport/body-stage.ts";
 import type { FetchOutcome, FetchResponse } from "../transport/fetch-outcome.ts";
-import { toBlocked } from "../transport/judge-head.ts";
+import { toBlocked } from "../transport/judge-answer.ts";
+import { toRefusedBody } from "../transport/refused-body.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
 import { STOPPED } from "../transport/stop.ts";
 import { type Captured, captureDom, capturePage, type CaptureSource } from "./capture-page.ts";
 import type { DocumentVerdict } from "./judge-document.ts";
 import type { NavigationEnd } from "./navigation-gate.ts";
-import { createRefusedBody } from "./refuse-document.ts";
 import { failAsNetError, type Rendering, TOO_LARGE } from "./rendering.ts";
 
 /** An acceptable document that was navigated to. */
@@ -70,8 +70,9 @@ async function captureDocument(
   const walled = await race(findWall(source, head));
   if (walled === STOPPED || walled === TOO_LARGE) return ended(walled);
   if (walled !== null) {
-    const body = createRefusedBody(walled.bytes, walled.contentType, head.httpStatus, url);
-    return record.fail(toBlocked(walled.page, head.httpStatus), body);
+    const { httpStatus } = head;
+    const body = toRefusedBody(walled.bytes, { httpStatus, contentType: walled.contentType }, url);
+    return record.fail(toBlocked(walled.page, httpStatus), body);
   }
   const captured = await race(capturePage(request.capture, source, request.maxBodyBytes));
   record.progress.wireBytes = job.bytes();
@@ -100,7 +101,7 @@ async function toSource(end: NavigationEnd, url: VettedUrl, { page }: Rendering)
 
 /** A wall's page that scripts drew, or that came with a success. It is small: a document that is not, is none. */
 async function findWall(source: CaptureSource, { httpStatus, headers }: ResponseHead) {
-  const bytesMax = blockScreenBytes(httpStatus);
+  const { bytes: bytesMax } = blockScreen(httpStatus);
   const dom = bytesMax === 0 ? null : await captureDom(source, bytesMax);
   if (dom?.kind !== "ARTIFACT") return null;
   const page = detectBlockPage({ httpStatus, headers, sample: dom.bytes });

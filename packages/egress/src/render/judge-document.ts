@@ -1,13 +1,11 @@
 import { type UpstreamFailure, upstreamFailure } from "@keble-scraper/contract";
-import { detectBlockHead } from "../block-pages/detect-block-page.ts";
 import { matchesContentTypes, readMediaType } from "../content/media-type.ts";
-import { isRedirectStatus, nextUrl } from "../policy/next-url.ts";
-import type { VettedUrl, VetUrlOptions } from "../policy/vet-url.ts";
+import type { VettedUrl } from "../policy/vet-url.ts";
 import type { EgressLimits } from "../transport/egress-limits.ts";
 import { type FailureKind, toUpstreamFailure } from "../transport/failure-kind.ts";
 import type { FetchRequest } from "../transport/fetch-request.ts";
-import { toBlocked } from "../transport/judge-head.ts";
-import { judgeStatus } from "../transport/judge-status.ts";
+import { judgeAnswer } from "../transport/judge-answer.ts";
+import { judgeRedirect, type RedirectRules } from "../transport/judge-redirect.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
 
 /**
@@ -21,15 +19,9 @@ export type DocumentVerdict =
   | { readonly kind: "FAIL"; readonly failure: UpstreamFailure; readonly isEvidence: boolean };
 
 /** What it is judged by: the hop it answers, and what the attempt wants. */
-export type DocumentRules = {
-  readonly url: VettedUrl;
-  /** URLs of the chain so far, this hop's among them. */
-  readonly seen: ReadonlySet<string>;
-  readonly redirectsFollowed: number;
+export type DocumentRules = RedirectRules & {
   readonly isConditional: boolean;
   readonly request: Pick<FetchRequest, "accept" | "contentTypes">;
-  readonly policy: VetUrlOptions;
-  readonly limits: EgressLimits;
   /** A document that declares more is not begun. */
   readonly declaredBytesMax: number;
   readonly wallMs: number;
@@ -44,21 +36,12 @@ export function judgeDocument(head: ResponseHead, rules: DocumentRules): Documen
     isEvidence: false,
   });
   if (isTooMuch(head, rules.limits)) return failAs("HEADERS_TOO_LARGE");
-  if (isRedirectStatus(httpStatus)) {
-    const next = nextUrl(rules.url, head.values("location"), rules.policy);
-    if (next.kind === "REJECTED") return failAs("REDIRECT_REJECTED");
-    if (next.kind === "INVALID") return failAs("REDIRECT_INVALID");
-    if (next.kind === "FOLLOW") {
-      if (rules.seen.has(next.url.href)) return failAs("REDIRECT_LOOP");
-      return rules.redirectsFollowed >= rules.limits.redirectsMax ? failAs("REDIRECT_LIMIT") : next;
-    }
-  }
-  const wall = detectBlockHead(httpStatus, head.headers);
+  const redirect = judgeRedirect(head, rules);
+  if (redirect.kind === "FOLLOW") return redirect;
+  if (redirect.kind === "FAIL") return { ...redirect, isEvidence: false };
+  const { isConditional, wallMs } = rules;
   const { accept, contentTypes } = rules.request;
-  const failure =
-    wall === null
-      ? judgeStatus(head, { accept, isConditional: rules.isConditional, wallMs: rules.wallMs })
-      : toBlocked(wall, httpStatus);
+  const failure = judgeAnswer(head, { accept, isConditional, wallMs });
   if (failure !== null) return { kind: "FAIL", failure, isEvidence: head.mayHaveBody };
   const declared = head.value("content-type");
   if (contentTypes !== null && !matchesContentTypes(declared, contentTypes)) return failAs("UNWANTED_CONTENT_TYPE");

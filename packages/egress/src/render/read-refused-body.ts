@@ -1,7 +1,5 @@
 import type { CDPSession } from "playwright-core";
-
-/** What is kept of a refused body as evidence. */
-export const REFUSED_BODY_BYTES_MAX = 256 * 1024;
+import { REFUSED_BYTES_MAX } from "../transport/refused-body.ts";
 
 const READ_BYTES = 64 * 1024;
 
@@ -25,7 +23,7 @@ export async function readRefusedBody(session: CDPSession, requestId: string): P
   });
   const read = async (): Promise<void> => {
     const { stream } = await session.send("Fetch.takeResponseBodyAsStream", { requestId });
-    while (total < REFUSED_BODY_BYTES_MAX && !isLate) {
+    while (total < REFUSED_BYTES_MAX && !isLate) {
       const { data, eof, base64Encoded } = await session.send("IO.read", { handle: stream, size: READ_BYTES });
       const part = Buffer.from(data, base64Encoded === true ? "base64" : "utf8");
       parts.push(part);
@@ -37,5 +35,5 @@ export async function readRefusedBody(session: CDPSession, requestId: string): P
   // A response that has no body, or whose page is gone, leaves what was read so far.
   await Promise.race([read().catch(() => {}), late]);
   clearTimeout(timer);
-  return total === 0 ? null : Buffer.concat(parts).subarray(0, REFUSED_BODY_BYTES_MAX);
+  return total === 0 ? null : Buffer.concat(parts).subarray(0, REFUSED_BYTES_MAX);
 }

@@ -6,6 +6,8 @@ import { createAttemptRecord } from "../transport/attempt-record.ts";
 import type { BodySink } from "../transport/body-stage.ts";
 import { FREE_USAGE, type FetchOutcome } from "../transport/fetch-outcome.ts";
 import type { FetchRequest } from "../transport/fetch-request.ts";
+import { judgeRefusedBody } from "../transport/judge-answer.ts";
+import { toRefusedBody } from "../transport/refused-body.ts";
 import { isConditional } from "../transport/request-headers.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
 import { STOPPED, untilStop } from "../transport/stop.ts";
@@ -13,7 +15,6 @@ import { finishDocument } from "./finish-document.ts";
 import { type DocumentVerdict, judgeDocument, notAPage } from "./judge-document.ts";
 import { toNavigationHeaders } from "./navigation-headers.ts";
 import type { NavigationEnd } from "./navigation-gate.ts";
-import { createRefusedBody, refuseDocument } from "./refuse-document.ts";
 import { renderBudgetBytes } from "./render-budget.ts";
 import {
   createRendering,
@@ -191,8 +192,10 @@ async function navigate(
   if (made.verdict.kind === "FOLLOW") return { kind: "FOLLOW", url: made.verdict.url, head: made.head };
   if (made.verdict.kind === "FAIL") {
     const kept = end !== LATE && end.kind === "NOT_SHOWN" ? end.body : null;
-    const body = createRefusedBody(kept, made.head.value("content-type"), made.head.httpStatus, url);
-    return finish(refuseDocument(record, made.verdict.failure, body, made.head));
+    const { httpStatus } = made.head;
+    const contentType = made.head.value("content-type");
+    const body = kept === null ? null : toRefusedBody(kept, { httpStatus, contentType }, url);
+    return finish(record.fail(judgeRefusedBody(made.verdict.failure, made.head, body), body));
   }
   if (end === LATE) throw new Error("a head came and was late all the same");
   if (end.kind === "DOWNLOAD") return finish(record.fail(notAPage(made.head.httpStatus)));

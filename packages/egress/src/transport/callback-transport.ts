@@ -6,7 +6,7 @@ import { type Clock, SYSTEM_CLOCK } from "./clock.ts";
 import { DEFAULT_EGRESS_LIMITS, type EgressLimits, responseCeilingBytes } from "./egress-limits.ts";
 import type { ExchangeProgress } from "./exchange.ts";
 import { toUpstreamFailure } from "./failure-kind.ts";
-import { readRetryAfterMs } from "./judge-status.ts";
+import { readRetryAfterMs } from "./read-retry-after.ts";
 import { createPinnedClient, type PinnedClientOverrides, type PinnedResult } from "./pinned-client.ts";
 import { hostHeader } from "./request-headers.ts";
 import { createRunningAttempts } from "./running-attempts.ts";

@@ -1,5 +1,4 @@
 import type { BodyScreen } from "../block-pages/body-screen.ts";
-import { detectBlockPage } from "../block-pages/detect-block-page.ts";
 import type { VettedUrl, VetUrlOptions } from "../policy/vet-url.ts";
 import type { RobotsGate } from "../robots/robots-gate.ts";
 import type { AdmitHop } from "./admission.ts";
@@ -11,9 +10,11 @@ import type { ConnectionScope } from "./connection-pool.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 import type { FetchOutcome } from "./fetch-outcome.ts";
 import type { FetchRequest } from "./fetch-request.ts";
-import { type HopDecision, judgeHead, toBlocked } from "./judge-head.ts";
+import { judgeRefusedBody, toBlocked } from "./judge-answer.ts";
+import { type HopDecision, judgeHead } from "./judge-head.ts";
 import type { PinnedClient } from "./pinned-client.ts";
 import { isConditional, toRequestHeaders } from "./request-headers.ts";
+import { toRefusedBody } from "./refused-body.ts";
 import type { ResponseHead } from "./response-head.ts";
 import type { SocketMeter } from "./socket-meter.ts";
 import type { Stop } from "./stop.ts";
@@ -137,9 +138,7 @@ async function followChain(
 function refuse(record: AttemptRecord, decision: Extract<HopDecision, { readonly kind: "FAIL" }>): FetchOutcome {
   const body = decision.refused?.read() ?? null;
   const { head } = record.progress;
-  if (body === null || head === null) return record.fail(decision.failure, body);
-  const page = detectBlockPage({ httpStatus: head.httpStatus, headers: head.headers, sample: body.bytes });
-  return record.fail(page === null ? decision.failure : toBlocked(page, head.httpStatus), body);
+  return record.fail(head === null ? decision.failure : judgeRefusedBody(decision.failure, head, body), body);
 }
 
 /** An answer that turned out to be a wall's page; none of it went to the sink. */
@@ -150,6 +149,6 @@ function block(
   url: VettedUrl,
 ): FetchOutcome {
   const { httpStatus } = head;
-  const body = { bytes, contentType: head.value("content-type"), httpStatus, finalUrl: url.href };
+  const body = toRefusedBody(bytes, { httpStatus, contentType: head.value("content-type") }, url);
   return record.fail(toBlocked(page, httpStatus), body);
 }

@@ -1,14 +1,13 @@
-import { type LocalFailure, type UpstreamFailure, upstreamFailure } from "@keble-scraper/contract";
+import type { LocalFailure, UpstreamFailure } from "@keble-scraper/contract";
 import { type BodyScreen, createBodyScreen } from "../block-pages/body-screen.ts";
-import { type BlockPage, detectBlockHead } from "../block-pages/detect-block-page.ts";
 import { matchesContentTypes } from "../content/media-type.ts";
-import { isRedirectStatus, type NextUrl, nextUrl } from "../policy/next-url.ts";
-import type { VettedUrl, VetUrlOptions } from "../policy/vet-url.ts";
+import type { VettedUrl } from "../policy/vet-url.ts";
 import type { BodySink, SinkStage } from "./body-stage.ts";
-import type { EgressLimits } from "./egress-limits.ts";
 import type { HeadVerdict } from "./exchange.ts";
-import { type FailureKind, toUpstreamFailure } from "./failure-kind.ts";
+import { toUpstreamFailure } from "./failure-kind.ts";
 import type { FetchRequest } from "./fetch-request.ts";
+import { judgeAnswer } from "./judge-answer.ts";
+import { judgeRedirect, type RedirectRules } from "./judge-redirect.ts";
 import { judgeStatus } from "./judge-status.ts";
 import { planRead } from "./read-verdict.ts";
 import { planRefusedRead, type RefusedReading } from "./refused-body.ts";
@@ -29,16 +28,10 @@ export type HopDecision =
     };
 
 /** What a head is judged by: the hop it answers, and what the attempt wants. */
-export type HeadRules = {
-  readonly url: VettedUrl;
-  /** URLs of the chain so far, this hop's among them. */
-  readonly seen: ReadonlySet<string>;
-  readonly redirectsFollowed: number;
+export type HeadRules = RedirectRules & {
   /** Whether this hop's request carried the caller's condition. */
   readonly isConditional: boolean;
   readonly request: Pick<FetchRequest, "accept" | "contentTypes" | "maxBodyBytes">;
-  readonly policy: VetUrlOptions;
-  readonly limits: EgressLimits;
   readonly sink: BodySink;
   readonly wallMs: number;
   /** ROBOTS: a refused robots.txt has a meaning of its own, whoever refuses it, and is nobody's evidence. */
@@ -50,17 +43,13 @@ export function judgeHead(
   head: ResponseHead,
   rules: HeadRules,
 ): { readonly decision: HopDecision; readonly verdict: HeadVerdict } {
-  const next = isRedirectStatus(head.httpStatus)
-    ? nextUrl(rules.url, head.values("location"), rules.policy)
-    : ({ kind: "FINAL" } as const);
-  if (next.kind !== "FINAL") return skip(decideRedirect(next, head.httpStatus, rules));
   const { request, isConditional, wallMs } = rules;
+  const redirect = judgeRedirect(head, rules);
+  if (redirect.kind === "FOLLOW") return skip(redirect);
+  if (redirect.kind === "FAIL") return skip({ ...redirect, refused: null });
   const isPage = rules.purpose === "PAGE";
-  const wall = isPage ? detectBlockHead(head.httpStatus, head.headers) : null;
-  const failure =
-    wall === null
-      ? judgeStatus(head, { accept: request.accept, isConditional, wallMs })
-      : toBlocked(wall, head.httpStatus);
+  const judge = isPage ? judgeAnswer : judgeStatus;
+  const failure = judge(head, { accept: request.accept, isConditional, wallMs });
   if (failure !== null) {
     if (!isPage) return skip({ kind: "FAIL", failure, refused: null });
     const refused = planRefusedRead(head, rules.url, request.maxBodyBytes, rules.limits);
@@ -75,27 +64,6 @@ export function judgeHead(
   return { decision: { kind: "ANSWER", body, screen }, verdict };
 }
 
-/** What an attempt that met a wall ends with. */
-export function toBlocked({ name }: BlockPage, httpStatus: number): UpstreamFailure {
-  return upstreamFailure("BLOCKED", { httpStatus, nativeCode: name });
-}
-
 function skip(decision: HopDecision): { readonly decision: HopDecision; readonly verdict: HeadVerdict } {
   return { decision, verdict: { do: "SKIP" } };
-}
-
-function decideRedirect(
-  next: Exclude<NextUrl, { readonly kind: "FINAL" }>,
-  httpStatus: number,
-  { seen, redirectsFollowed, limits }: HeadRules,
-): HopDecision {
-  const fail = (kind: FailureKind): HopDecision => ({
-    kind: "FAIL",
-    failure: toUpstreamFailure(kind, { httpStatus }),
-    refused: null,
-  });
-  if (next.kind === "REJECTED") return fail("REDIRECT_REJECTED");
-  if (next.kind === "INVALID") return fail("REDIRECT_INVALID");
-  if (seen.has(next.url.href)) return fail("REDIRECT_LOOP");
-  return redirectsFollowed >= limits.redirectsMax ? fail("REDIRECT_LIMIT") : next;
 }

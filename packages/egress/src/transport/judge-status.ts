@@ -1,5 +1,5 @@
-import { parseHttpDate, parseRetryAfter } from "@keble-scraper/concurrency";
 import { type UpstreamFailure, upstreamFailure } from "@keble-scraper/contract";
+import { readRetryAt } from "./read-retry-after.ts";
 import type { ResponseHead } from "./response-head.ts";
 
 /** What a final status is judged by. `wallMs`: epoch milliseconds, for a Retry-After without a Date beside it. */
@@ -25,22 +25,11 @@ export function judgeStatus(head: ResponseHead, rules: StatusRules): UpstreamFai
   return upstreamFailure("UNACCEPTABLE_STATUS", { httpStatus });
 }
 
-/** Milliseconds that a response asks us to wait; null when it does not, or not readably. A date is read against its Date. */
-export function readRetryAfterMs(head: ResponseHead, wallMs: number): number | null {
-  const sentAt = parseHttpDate(head.value("date"), wallMs);
-  return parseRetryAfter(head.value("retry-after"), sentAt ?? wallMs);
-}
-
 /** A readable Retry-After makes it RETRY_AT, else RETRY; both on the same route. */
 function whenToRetry(
   head: ResponseHead,
   wallMs: number,
 ): { readonly disposition: "RETRY" } | { readonly disposition: "RETRY_AT"; readonly retryAt: string } {
-  const waitMs = readRetryAfterMs(head, wallMs);
-  if (waitMs === null) return { disposition: "RETRY" };
-  const retryAtMs = Math.ceil(wallMs) + Math.min(waitMs, RETRY_AFTER_MS_MAX);
-  return { disposition: "RETRY_AT", retryAt: new Date(retryAtMs).toISOString() };
+  const retryAt = readRetryAt(head, wallMs);
+  return retryAt === null ? { disposition: "RETRY" } : { disposition: "RETRY_AT", retryAt };
 }
-
-/** The parser knows no cap and reads "inf"; a year is past every deadline and still a date. */
-const RETRY_AFTER_MS_MAX = 366 * 24 * 3_600_000;

@@ -12,6 +12,15 @@ export const REFUSED_BYTES_MAX = 256 * 1024;
 /** How long the body of a failed answer is read: it is evidence, and must not keep a slot or delay a host's hold. */
 const REFUSED_MS_MAX = 5_000;
 
+/** Evidence of what answered at `url`: `bytes`, past 256 KiB cut off, of an answer with that status and type. */
+export function toRefusedBody(
+  bytes: Buffer,
+  { httpStatus, contentType }: Pick<RefusedBody, "httpStatus" | "contentType">,
+  url: VettedUrl,
+): RefusedBody {
+  return { bytes: bytes.subarray(0, REFUSED_BYTES_MAX), contentType, httpStatus, finalUrl: url.href };
+}
+
 /** Reading the body of an answer that is a failure already. `read`: what came of it so far; null when that is nothing. */
 export type RefusedReading = { readonly verdict: HeadVerdict; read(): RefusedBody | null };
 
@@ -51,7 +60,7 @@ export function planRefusedRead(
     read() {
       const bytes = kept.read();
       if (bytes.length === 0) return null;
-      return { bytes, contentType: head.value("content-type"), httpStatus: head.httpStatus, finalUrl: url.href };
+      return toRefusedBody(bytes, { httpStatus: head.httpStatus, contentType: head.value("content-type") }, url);
     },
   };
 }
