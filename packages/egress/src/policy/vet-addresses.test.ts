@@ -28,12 +28,22 @@ test("W6 all answers are vetted though at most eight are used", () => {
   expect(vetAddresses([...many, "10.0.0.1"])).toMatchObject({ ok: false, reason: "address" });
 });
 
-test("both families get their turn, and repeats count once", () => {
-  const answers = ["1.1.1.1", "1.0.0.1", "1.1.1.1", "2606:4700::1", "2606:4700::2", "2606:4700::3"];
-  expect(vetAddresses(answers)).toEqual({
-    ok: true,
-    addresses: ["1.1.1.1", "2606:4700::1", "1.0.0.1", "2606:4700::2", "2606:4700::3"],
-  });
+test.each([
+  [["1.1.1.1"], ["1.1.1.1"]],
+  [
+    ["1.1.1.1", "2.2.2.2"],
+    ["1.1.1.1", "2.2.2.2"],
+  ],
+  [
+    ["1.1.1.1", "1.0.0.1", "1.1.1.1", "2606:4700::1", "2606:4700::2", "2606:4700::3"],
+    ["2606:4700::1", "1.1.1.1", "2606:4700::2", "1.0.0.1", "2606:4700::3"],
+  ],
+  [
+    ["1.1.1.1", "2606:4700::1", "1.0.0.1", "2606:4700::2", "8.8.8.8"],
+    ["2606:4700::1", "1.1.1.1", "2606:4700::2", "1.0.0.1", "8.8.8.8"],
+  ],
+])("W6 %j is tried as %j: both families get their turn, and repeats count once", (answers, addresses) => {
+  expect(vetAddresses(answers)).toEqual({ ok: true, addresses });
 });
 
 test("no answer is a reason of its own", () => {

@@ -28,8 +28,9 @@ export type VetAddressesResult =
 const FAKE_IPS = parseCidr("198.18.0.0/15");
 
 /**
- * Vets every answer for a name and gives at most 8 to dial, IPv4 and IPv6 in turn, without repeats. One answer that may
- * not be dialled refuses the name: a mixed set is how rebinding and split answers look.
+ * Vets every answer for a name and gives at most 8 to dial, without repeats: the families in turn, IPv6 first, as systems
+ * prefer it, each in the order of its answers (RFC 8305 section 4). One answer that may not be dialled refuses the name: a
+ * mixed set is how rebinding and split answers look.
  */
 export function vetAddresses(answers: readonly string[], options: VetAddressesOptions = {}): VetAddressesResult {
   if (answers.length === 0) return { ok: false, reason: "no_address", block: "none", hint: null };
@@ -40,7 +41,7 @@ export function vetAddresses(answers: readonly string[], options: VetAddressesOp
   const distinct = [...new Set(answers)];
   const ipv4 = distinct.filter((answer) => !answer.includes(":"));
   const ipv6 = distinct.filter((answer) => answer.includes(":"));
-  return { ok: true, addresses: takeInTurn(ipv4, ipv6).slice(0, VETTED_ADDRESSES_MAX) };
+  return { ok: true, addresses: takeInTurn(ipv6, ipv4).slice(0, VETTED_ADDRESSES_MAX) };
 }
 
 /**

@@ -4,9 +4,9 @@ import type { AddressPolicy } from "../policy/classify-address.ts";
 import { vetUrl, type VettedUrl } from "../policy/vet-url.ts";
 import { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "../transport/egress-limits.ts";
 import type { ExchangeProgress, HeadVerdict } from "../transport/exchange.ts";
+import type { HopTimings } from "../transport/hop-timings.ts";
 import {
   createPinnedClient,
-  type HopTimings,
   type PinnedClient,
   type PinnedClientOverrides,
   type PinnedResult,

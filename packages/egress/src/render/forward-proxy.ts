@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Resolver } from "../dns/resolver.ts";
+import { createTargetResolver } from "../transport/resolve-target.ts";
 import type { Stop } from "../transport/stop.ts";
 import { forwardRequest } from "./forward-request.ts";
 import { forwardTunnel } from "./forward-tunnel.ts";
@@ -19,6 +21,9 @@ export type ForwardProxy = {
   close(): Promise<void>;
 };
 
+/** What a forward proxy is made of. */
+export type ForwardProxyOptions = Omit<ReachParts, "resolveTarget"> & { readonly resolver: Resolver };
+
 /** Cookies make requests longer than responses' heads. */
 const REQUEST_HEAD_BYTES_MAX = 64 * 1024;
 
@@ -29,7 +34,9 @@ const CLIENTS_MAX = 2_048;
  * A proxy on a free loopback port that serves nobody but the jobs it was asked to open, each by its own credentials. What it
  * does for them obeys the address policy, connection by connection. The browser's own calls home have no credentials.
  */
-export async function openForwardProxy(parts: ReachParts): Promise<ForwardProxy> {
+export async function openForwardProxy({ resolver, ...others }: ForwardProxyOptions): Promise<ForwardProxy> {
+  const { policy, limits } = others;
+  const parts: ReachParts = { ...others, resolveTarget: createTargetResolver({ resolver, policy, limits }) };
   const jobs = new Map<string, ProxyJob>();
   const clients = new Set<Socket>();
   const upstreams = new Set<Socket>();

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { VettedUrl } from "../policy/vet-url.ts";
 import type { FailureKind } from "../transport/failure-kind.ts";
-import type { HopTimings } from "../transport/pinned-client.ts";
+import type { HopTimings } from "../transport/hop-timings.ts";
 import { createSocketMeter } from "../transport/socket-meter.ts";
 import type { Stop } from "../transport/stop.ts";
 import { JOB_CONNECTIONS_MAX, JOB_REQUESTS_MAX } from "./render-budget.ts";

@@ -13,7 +13,7 @@ import {
   type RefusedBody,
 } from "./fetch-outcome.ts";
 import { hostKeyOf } from "./host-key.ts";
-import type { HopTimings } from "./pinned-client.ts";
+import type { HopTimings } from "./hop-timings.ts";
 import type { SocketMeter } from "./socket-meter.ts";
 import type { Stop } from "./stop.ts";
 

@@ -1,8 +1,7 @@
 import type { Socket } from "node:net";
 import type { UpstreamFailure } from "@keble-scraper/contract";
-import type { DnsFailureKind, Resolver } from "../dns/resolver.ts";
+import type { Resolver } from "../dns/resolver.ts";
 import type { AddressPolicy } from "../policy/classify-address.ts";
-import { createAnswerVetter } from "../policy/answer-vetter.ts";
 import type { VettedUrl } from "../policy/vet-url.ts";
 import { Connection } from "./connection.ts";
 import { connectionKey, type ConnectionScope, createConnectionPool } from "./connection-pool.ts";
@@ -19,14 +18,12 @@ import {
 } from "./exchange.ts";
 import type { FailureKind } from "./failure-kind.ts";
 import type { FetchRequest } from "./fetch-request.ts";
+import type { HopTimings } from "./hop-timings.ts";
 import type { ResponseHead } from "./response-head.ts";
 import { destroySocket } from "./secure-socket.ts";
 import type { SocketMeter } from "./socket-meter.ts";
-import { orderAddresses } from "./order-addresses.ts";
-import { type Stop, STOPPED, untilStop } from "./stop.ts";
-
-/** Milliseconds spent so far; null while the phase has not been reached. Several hops add up. */
-export type HopTimings = { dnsMs: number | null; connectMs: number | null };
+import { createTargetResolver, type ResolvedTarget } from "./resolve-target.ts";
+import type { Stop } from "./stop.ts";
 
 /**
  * One request to one vetted URL. `meter` counts the attempt's sockets; null or absent: nobody pays for their bytes. `egress`
@@ -83,10 +80,11 @@ export type PinnedClientOptions = {
 
 /** A client with a pool of its own. */
 export function createPinnedClient(options: PinnedClientOptions): PinnedClient {
-  const { resolver, policy, limits, overrides = {} } = options;
+  const { limits, overrides = {} } = options;
   const sockets = new Set<Socket>();
   const pool = createConnectionPool(limits.idleSocketsMax);
   const dial = options.dial ?? createDirectDialer(overrides);
+  const resolveTarget = createTargetResolver(options);
 
   const contextOf = ({ egress = ANY_EGRESS, meter }: PinnedRequest): DialContext => ({
     egress,
@@ -96,24 +94,6 @@ export function createPinnedClient(options: PinnedClientOptions): PinnedClient {
       meter?.track(raw);
     },
   });
-
-  const vetAnswer = createAnswerVetter(policy);
-
-  const vet = async ({ url, stop, timings }: PinnedRequest): Promise<VettedHop> => {
-    if (url.name === null) return { ok: true, addresses: url.address === null ? [] : [url.address] };
-    const startedAt = performance.now();
-    const resolved =
-      resolver.recall?.(url.name) ?? (await untilStop(stop, resolver.resolve(url.name, { signal: stop.signal })));
-    timings.dnsMs = (timings.dnsMs ?? 0) + performance.now() - startedAt;
-    if (resolved === STOPPED) return { ok: false, result: { kind: "STOPPED" } };
-    if (!resolved.ok) {
-      const failure = DNS_KINDS[resolved.kind];
-      return { ok: false, result: { kind: "FAILED", failure, nativeCode: resolved.nativeCode } };
-    }
-    const vetted = vetAnswer(resolved.addresses, url.reach);
-    if (!vetted.ok) return { ok: false, result: { kind: "REFUSED", block: vetted.block, hint: vetted.hint } };
-    return { ok: true, addresses: orderAddresses(vetted.addresses).slice(0, limits.addressesMax) };
-  };
 
   const open = async (hop: PinnedRequest, addresses: readonly string[]): Promise<OpenedHop> => {
     const { url, stop, timings } = hop;
@@ -154,14 +134,14 @@ export function createPinnedClient(options: PinnedClientOptions): PinnedClient {
 
   return {
     async request(hop) {
-      const vetted = await vet(hop);
-      if (!vetted.ok) return vetted.result;
+      const target = await resolveTarget(hop.url, hop.stop, hop.timings);
+      if (!target.ok) return toUnresolved(target);
       // A resting connection may be gone before it was used; then nothing was sent, and the next one or a new one serves.
-      for (let idle = takeIdle(hop, vetted.addresses); idle !== null; idle = takeIdle(hop, vetted.addresses)) {
+      for (let idle = takeIdle(hop, target.addresses); idle !== null; idle = takeIdle(hop, target.addresses)) {
         const result = await run(hop, idle);
         if (result.kind !== "NOT_SENT") return result;
       }
-      const opened = await open(hop, vetted.addresses);
+      const opened = await open(hop, target.addresses);
       if (!opened.ok) return opened.result;
       const result = await run(hop, opened.connection);
       return result.kind === "NOT_SENT" ? { kind: "FAILED", failure: "EMPTY_RESPONSE", nativeCode: null } : result;
@@ -181,17 +161,12 @@ export function createPinnedClient(options: PinnedClientOptions): PinnedClient {
 
 const ANY_EGRESS: FetchRequest["egress"] = { country: null, session: null };
 
-type VettedHop =
-  | { readonly ok: true; readonly addresses: readonly string[] }
-  | { readonly ok: false; readonly result: PinnedResult };
-
 type OpenedHop =
   | { readonly ok: true; readonly connection: Connection }
   | { readonly ok: false; readonly result: PinnedResult };
 
-const DNS_KINDS: Readonly<Record<DnsFailureKind, FailureKind>> = {
-  dns_not_found: "DNS_NOT_FOUND",
-  dns_no_address: "DNS_NO_ADDRESS",
-  dns_servfail: "DNS_SERVFAIL",
-  dns_timeout: "DNS_TIMEOUT",
-};
+function toUnresolved(target: Extract<ResolvedTarget, { readonly ok: false }>): PinnedResult {
+  if (target.kind === "REFUSED") return { kind: "REFUSED", block: target.block, hint: target.hint };
+  if (target.kind === "STOPPED") return { kind: "STOPPED" };
+  return { kind: "FAILED", failure: target.kind, nativeCode: target.nativeCode };
+}
