@@ -73,11 +73,12 @@ async function openClocks(redisUrl = server.url): Promise<Clocks & { readonly re
 async function openAdmission(
   more: Partial<AdmissionParts["settings"]> = {},
   routes: AdmissionParts["routes"] = {},
+  sql: AdmissionParts["sql"] = createAdmissionSql(database.commands),
 ): Promise<Admission> {
   const settings = { waitMs: WAIT_MS, hostRequestsPerSecond: 1_000, hostConcurrency: 1_000, isForAllowed: false };
   const admission = createAdmission({
     redis: { redisUrl: server.url, prefix: PREFIX, logger },
-    sql: createAdmissionSql(database.commands),
+    sql,
     settings: { ...settings, stickySessionMs: 60_000, ...more },
     routes,
     slots: 100,
@@ -242,13 +243,23 @@ it("W2 while Redis is away both paces are taken or none, under any number of cal
 
 it("W2 while Redis is away the slots of a host are its running jobs, the oldest first", async () => {
   await server.stop();
-  const admission = await openAdmission({ hostConcurrency: 2 });
+  const sql = createAdmissionSql(database.commands);
+  let looks = 0;
+  const countRunningBefore: typeof sql.countRunningBefore = (key, holder) => {
+    looks += 1;
+    return sql.countRunningBefore(key, holder);
+  };
+  const admission = await openAdmission({ hostConcurrency: 2 }, {}, { ...sql, countRunningBefore });
   const leases = await claim(3, "slots.example.com");
   const hops = leases.map(({ target }) => hopTo(target.url));
   const verdicts = leases.map((lease, index) => admit(admission, lease, hops[index]));
   const first = await Promise.race(verdicts.map(async (verdict, index) => ({ index, verdict: await verdict })));
   expect(first.verdict.kind).toBe("GO");
   await expect.poll(() => admission.state).toMatchObject({ held: 2, waiting: 1 });
+  // However often it looks.
+  const soFar = looks;
+  await expect.poll(() => looks, { timeout: 5_000 }).toBeGreaterThan(soFar + 3);
+  expect(admission.state).toMatchObject({ held: 2, waiting: 1 });
   // The first of the two ends, its job with it: the third has its turn.
   const done = leases[first.index]!;
   await database.commands`
