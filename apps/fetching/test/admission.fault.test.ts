@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createDatabase, type Database, migrate } from "@keble-scraper/db";
-import { claimJobs, type JobLease } from "@keble-scraper/db/commands/fetching";
+import { claimJobs, type JobLease, takePaces } from "@keble-scraper/db/commands/fetching";
 import { type NewJob, submitJobs } from "@keble-scraper/db/commands/intake";
 import { type RunningServer, startRedis } from "@keble-scraper/local-servers";
 import { createLogger, SYSTEM_CLOCK } from "@keble-scraper/service";
@@ -217,7 +217,7 @@ it("W1 while Redis is away requests that wake late never bunch either, on a pace
 });
 
 it("W2 while Redis is away both paces are taken or none, under any number of callers, and none waits for ever", async () => {
-  const { takePaces } = createAdmissionSql(database.commands);
+  const adapter = createAdmissionSql(database.commands);
   const host = { key: "host:pace.example.com", paceMs: 300 } as const;
   const route = { key: "route:DIRECT", paceMs: 60_000 } as const;
   const nextMs = async (key: string): Promise<number> => {
@@ -225,20 +225,34 @@ it("W2 while Redis is away both paces are taken or none, under any number of cal
       select next_at_ms from admission_clocks where key = ${`pace:${key}`}`;
     return row?.next_at_ms ?? 0;
   };
-  expect(await takePaces([host])).toBeNull();
+  expect(await adapter.takePaces([host])).toBeNull();
   const hostMs = await nextMs(host.key);
-  const early = await takePaces([host, route]);
+  const early = await adapter.takePaces([host, route]);
   expect(early?.key).toBe(host.key);
   expect(early?.inMs).toBeLessThanOrEqual(300 - EARLY_MS);
   // The route was free, and was not taken.
   expect([await nextMs(host.key), await nextMs(route.key)]).toEqual([hostMs, 0]);
   await database.commands`delete from admission_clocks`;
   const many = await Promise.all(
-    Array.from({ length: 24 }, (_, index) => takePaces(index % 2 === 0 ? [host, route] : [route, host])),
+    Array.from({ length: 24 }, (_, index) => adapter.takePaces(index % 2 === 0 ? [host, route] : [route, host])),
   );
   expect(many.filter((refusal) => refusal === null)).toHaveLength(1);
   expect(many.filter((refusal) => refusal?.key === route.key)).toHaveLength(23);
   expect(await nextMs(host.key)).toBeLessThan(Date.now() + 24 * 300);
+});
+
+it("W1 while Redis is away a pace that two begin at once lets one of them go", async () => {
+  const paces = [{ key: "pace:route:DIRECT", intervalMs: 60_000 }];
+  const sql = database.commands;
+  const second = await sql.begin(async (tx) => {
+    expect(await takePaces(tx, paces, EARLY_MS)).toBeNull();
+    const answer = takePaces(sql, paces, EARLY_MS);
+    const blocked = () =>
+      sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await expect.poll(async () => (await blocked()).length, { timeout: 5_000 }).toBe(1);
+    return { answer };
+  });
+  expect(await second.answer).toMatchObject({ key: "pace:route:DIRECT" });
 });
 
 it("W2 while Redis is away the slots of a host are its running jobs, the oldest first", async () => {
