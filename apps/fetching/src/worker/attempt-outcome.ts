@@ -9,8 +9,8 @@ export type Release = {
   readonly dueInMs: number;
   /** When its turn could come at the earliest, from now: at or past the deadline the job ends. */
   readonly horizonInMs: number;
-  /** The times that admission booked and that nobody used. */
-  readonly booking: Booking | null;
+  /** The times that admission booked and that nobody used; undefined: it was not asked, the job keeps what it has. */
+  readonly booking: Booking | null | undefined;
   /** Set when this route is closed to the job: it goes on by its next one, or ends with this. */
   readonly closedBy: LocalFailure | null;
 };
@@ -29,5 +29,5 @@ const RELEASE_MS = 1_000;
 
 /** A release that nothing else asked for than the attempt's own end. */
 export function releaseSoon(more: Partial<Omit<Release, "kind">> = {}): Release {
-  return { kind: "RELEASED", dueInMs: RELEASE_MS, horizonInMs: 0, booking: null, closedBy: null, ...more };
+  return { kind: "RELEASED", dueInMs: RELEASE_MS, horizonInMs: 0, booking: undefined, closedBy: null, ...more };
 }

@@ -10,6 +10,8 @@ export type FinishParts = {
   readonly lane: SettleLane<AttemptReport, SettleVerdict>;
   readonly storeBody: StoreBody;
   release(release: JobRelease): Promise<readonly EndedJob[]>;
+  /** True for errors that say nothing of the row: Postgres is away. */
+  isOutage(error: unknown): boolean;
   /** Told after commit that a host is held or a route shut. */
   onShut(): void;
   /** Told after commit of jobs that ended: wakes whoever waits for them. */
@@ -17,6 +19,9 @@ export type FinishParts = {
   readonly signals: Signals;
   readonly logger: Logger;
 };
+
+/** Between two tries to release while Postgres is away. */
+const RETRY_MS = 250;
 
 /** Writes what became of an attempt, under its fence, and drops the spooled body once that has committed. */
 export async function finishAttempt(
@@ -31,7 +36,7 @@ export async function finishAttempt(
     return;
   }
   if (outcome.kind === "RELEASED") {
-    parts.onEnded(await parts.release(toJobRelease(job, outcome)));
+    parts.onEnded(await release(toJobRelease(job, outcome), control, parts));
     const { dueInMs, horizonInMs, closedBy } = outcome;
     parts.logger.info({ ...attempt, dueInMs, horizonInMs, closedBy: closedBy?.code ?? null }, "attempt.released");
     return;
@@ -45,6 +50,19 @@ export async function finishAttempt(
     if (verdict.ended !== null) parts.onEnded([verdict.ended]);
   } finally {
     await outcome.body?.discard();
+  }
+}
+
+/** While Postgres is away, for as long as its lease is trusted: a job that only waited may not lose its attempt to that. */
+async function release(job: JobRelease, control: RunControl, parts: FinishParts): Promise<readonly EndedJob[]> {
+  for (;;) {
+    try {
+      return await parts.release(job);
+    } catch (error) {
+      if (!parts.isOutage(error)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      if (!control.isTrusted()) throw error;
+    }
   }
 }
 

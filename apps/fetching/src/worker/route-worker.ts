@@ -104,7 +104,11 @@ export function createRouteWorker(
     random,
   });
   const attemptParts = createAttemptParts(settings, { sql, ways, admission, spool, store, clock, random, logger });
-  const deferrals = createDeferrals({ defer: (limit) => deferJobs(sql, { limit }), logger });
+  const deferrals = createDeferrals({
+    defer: (limit) => deferJobs(sql, { limit }),
+    monotonicMs: clock.monotonicMs,
+    logger,
+  });
   const inHand = new Map<string, ClaimedJob>();
 
   const lane = createSettleLane<AttemptReport, SettleVerdict>({
@@ -118,6 +122,7 @@ export function createRouteWorker(
     lane,
     storeBody: attemptParts.storeBody,
     release: (release: Release) => releaseJobs(sql, [release], settleOptions),
+    isOutage: isDatabaseOutage,
     onShut: () => deferrals.poke(),
     onEnded: createEndedAnnouncer({ hints, bell }),
     signals,

@@ -1,5 +1,5 @@
 import type { Spool, SpooledBody } from "@keble-scraper/artifact-store";
-import { type Failure, localFailure } from "@keble-scraper/contract";
+import { type Failure, type LocalFailure, localFailure } from "@keble-scraper/contract";
 import { type AllowedTargets, type FetchOutcome, type VettedUrl, vetUrl } from "@keble-scraper/egress";
 import type { RunControl } from "@keble-scraper/service";
 import type { JobAdmission } from "../admission/admission.ts";
@@ -52,13 +52,13 @@ export async function runAttempt(job: ClaimedJob, control: RunControl, parts: At
   const way = parts.ways.get(job.route);
   // The route was configured at submit and is not any more.
   if (way === undefined) {
-    return releaseSoon({ closedBy: localFailure("ROUTE_UNAVAILABLE", { disposition: "TERMINAL" }) });
+    return closed(job, localFailure("ROUTE_UNAVAILABLE", { disposition: "TERMINAL" }), parts);
   }
   if (parts.lessons.isShut(job.route)) return releaseSoon();
   const money = await parts.reserveMoney(job, way, control);
   if (money === "STALE") return unsent(control);
   if (money === "CAPACITY") return releaseSoon({ dueInMs: CAPACITY_MS * (1 + parts.random()) });
-  if (money === "CAP_EXCEEDED") return capExceeded(job, parts);
+  if (money === "CAP_EXCEEDED") return closed(job, localFailure("COST_CAP_EXCEEDED"), parts);
   const facts = { job, attemptId: parts.createId(), way, hasReservation: money === "RESERVED" };
   return dispatch(vetted.url, facts, control, parts);
 }
@@ -146,10 +146,13 @@ function goBack(
   return { kind: "RELEASED", dueInMs: wait.dueMs, horizonInMs: wait.horizonMs, booking, closedBy: null };
 }
 
-/** A diverted job keeps its own route, which is quarantined: it waits for it rather than end on another one's cap. */
-function capExceeded(job: ClaimedJob, parts: AttemptParts): AttemptOutcome {
-  if (job.isDiverted) return releaseSoon({ dueInMs: QUARANTINED_MS * (1 + parts.random()) });
-  return releaseSoon({ closedBy: localFailure("COST_CAP_EXCEEDED") });
+/**
+ * The job can't go by this attempt's route: it goes on by its next one, or ends. A diverted job without a next one waits for
+ * its own route, which is quarantined, rather than end on another one's cap.
+ */
+function closed(job: ClaimedJob, closedBy: LocalFailure, parts: AttemptParts): AttemptOutcome {
+  if (job.isDiverted && job.isLastRoute) return releaseSoon({ dueInMs: QUARANTINED_MS * (1 + parts.random()) });
+  return releaseSoon({ closedBy });
 }
 
 /** Nothing is sent at or after the deadline, nor under a lease that may be somebody else's by now. */
