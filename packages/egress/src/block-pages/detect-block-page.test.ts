@@ -256,8 +256,11 @@ describe("ordinary pages", () => {
   });
 
   test("W4 a wall's words in a large page are no wall", () => {
-    const body = `${words.repeat(1_000)}<title>Human Verification</title><div class="g-recaptcha"></div>`;
-    expect(detect(["", 200, {}, body])).toBeNull();
+    const wall = `<title>Human Verification</title><div class="g-recaptcha"></div>`;
+    expect(detect(["", 200, {}, wall])).toEqual({ name: "CAPTCHA" });
+    for (const bytes of [33 * 1_024, 100 * 1_024]) {
+      expect(detect(["", 200, {}, wall.padEnd(bytes, words)])).toBeNull();
+    }
   });
 
   test("markers behind the first 64 KiB are not looked at", () => {
