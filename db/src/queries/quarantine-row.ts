@@ -1,3 +1,5 @@
+import type { Fragment, Tx } from "../database.ts";
+
 /** A route that no job is sent by. */
 export type QuarantineRow = {
   readonly route: string;
@@ -15,3 +17,9 @@ export type QuarantineRow = {
   /** When its supplier was last asked; null: never. */
   readonly probedAt: Date | null;
 };
+
+/** The columns of `route_quarantines` as a `QuarantineRow` names them. */
+export function quarantineColumns(sql: Tx): Fragment {
+  return sql`route, job_id as "jobId", reason, native_code as "nativeCode", actor, note, quarantined_at as "quarantinedAt",
+             lifts_at as "liftsAt", probed_at as "probedAt"`;
+}

@@ -27,8 +27,9 @@ export function finishJobs(sql: Tx, options: { readonly jobRetentionMs: number }
     terminal as (
       update jobs j
       set status = c.status, result = c.result, failure = c.failure, artifact_id = c.artifact_id,
-          finished_at = clock_timestamp(), lease_token = null, lease_until = null, suspected_at = null, reserved_micros = null, reserved_on = null,
-          booking = null, deferred_by = null, cost_micros = j.cost_micros + c.cost_micros,
+          finished_at = clock_timestamp(), lease_token = null, lease_until = null, suspected_at = null,
+          reserved_micros = null, reserved_on = null, booking = null, deferred_by = null,
+          cost_micros = j.cost_micros + c.cost_micros,
           attempts_used = j.attempts_used - c.uncounted, attempt_number = j.attempt_number - c.unnumbered,
           expires_at = case when c.wanted then null else clock_timestamp() + make_interval(secs => ${options.jobRetentionMs / 1000}) end
       from closing c

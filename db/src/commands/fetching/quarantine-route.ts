@@ -1,5 +1,5 @@
 import type { Tx } from "../../database.ts";
-import type { QuarantineRow } from "../../queries/quarantine-row.ts";
+import { quarantineColumns, type QuarantineRow } from "../../queries/quarantine-row.ts";
 import type { Actor } from "../../steps/append-audit.ts";
 import { quarantineRoutes } from "../../steps/quarantine-routes.ts";
 import { toStorableText } from "../../to-storable-text.ts";
@@ -31,15 +31,11 @@ export async function quarantineRoute(sql: Tx, quarantine: NewQuarantine): Promi
       from (select clock_timestamp() as now) clock
     ),
     ${quarantineRoutes(sql, quarantine.retentionDays)}
-    select ${columns(sql)} from closed_routes`;
+    select ${quarantineColumns(sql)} from closed_routes`;
   if (written !== undefined) return written;
-  const [standing] = await sql<QuarantineRow[]>`select ${columns(sql)} from route_quarantines where route = ${route}`;
+  const [standing] = await sql<QuarantineRow[]>`
+    select ${quarantineColumns(sql)} from route_quarantines where route = ${route}`;
   // Released in between, which came last.
   if (standing === undefined) throw new Error("the route was released while it was being quarantined");
   return standing;
-}
-
-function columns(sql: Tx) {
-  return sql`route, job_id as "jobId", reason, native_code as "nativeCode", actor, note, quarantined_at as "quarantinedAt",
-             lifts_at as "liftsAt", probed_at as "probedAt"`;
 }

@@ -5,10 +5,9 @@ import { finishJobs } from "../../steps/finish-jobs.ts";
 import { settleReservations } from "../../steps/settle-reservations.ts";
 
 /**
- * Ends attempts whose lease expired: LOST with WORKER_LOST, never a network failure, settled at their
- * reservation. The job is due again at once while
- * its own budget and deadline allow, marked as suspect; else it ends FAILED. Returns how many leases were recovered and
- * which jobs ended; a full batch means that there may be more.
+ * Ends attempts whose lease expired: LOST with WORKER_LOST, never a network failure, settled at their reservation. The job is
+ * due again at once while its own budget and deadline allow, marked as suspect; else it ends FAILED. Returns how many
+ * leases were recovered and which jobs ended; a full batch means that there may be more.
  */
 export async function recoverLeases(
   sql: Tx,

@@ -2,9 +2,10 @@ import { localFailure } from "@keble-scraper/contract";
 import type { Tx } from "../../database.ts";
 import type { EndedJob } from "../../steps/ended-job.ts";
 import { finishJobs } from "../../steps/finish-jobs.ts";
+import { keepBytes } from "../../steps/keep-bytes.ts";
 import { settleSideEffects } from "../../steps/settle-side-effects.ts";
-import { toStorableJson } from "../../to-storable-text.ts";
 import type { AttemptReport, SettleVerdict } from "./attempt-report.ts";
+import { settleRecords } from "./settle-records.ts";
 
 type SettleOptions = {
   readonly abortGraceMs: number;
@@ -45,17 +46,11 @@ async function settleGroup(
   options: SettleOptions,
   kind: "PLAIN" | "FULL",
 ): Promise<SettleVerdict[]> {
-  const input = toStorableJson(reports.map(toInput));
   const isFree = kind === "PLAIN" ? sql`and j.reserved_micros is null` : sql``;
   const sideEffects = kind === "PLAIN" ? sql`` : sql`${settleSideEffects(sql, options)},`;
   const rows = await sql<SettledRow[]>`
     with input as materialized (
-      select * from jsonb_to_recordset(${sql.json(input)}) as x (
-        id uuid, token uuid, attempt_id uuid, outcome text, http_status int, failure jsonb, retry_after_ms float8,
-        body_bytes bigint, wire_bytes bigint, timings jsonb, result jsonb, next text, wait_ms float8,
-        sha256 text, size_bytes bigint, artifact_id uuid, content_type text, final_url text, bytes_status int,
-        bytes_kind text, blob_id uuid, generation text, cost_micros bigint, provider_request_id text,
-        hold_key text, hold_ms float8, quarantine_reason text, native_code text, quarantine_ms float8)
+      select * from ${settleRecords(sql, reports)}
     ),
     held as materialized (
       select j.id, j.caller_id, j.attempt_number, j.lease_token, j.attempt_route, j.attempt_started_at, j.deadline_at,
@@ -68,45 +63,7 @@ async function settleGroup(
       order by j.id
       for update of j
     ),
-    put as (
-      insert into blobs (id, sha256, generation, size_bytes)
-      select distinct on (i.sha256) i.blob_id, decode(i.sha256, 'hex'), i.generation, i.size_bytes
-      from held h join input i on i.id = h.id
-      where i.bytes_kind = 'PUT'
-      order by i.sha256, i.id
-      on conflict (sha256) where state = 'AVAILABLE' do update set state = blobs.state
-      returning id, sha256, generation
-    ),
-    seen as materialized (
-      select b.id, b.sha256
-      from (select i.blob_id, min(i.sha256) as sha256 from held h join input i on i.id = h.id
-            where i.bytes_kind = 'SEEN' group by i.blob_id order by 2) s
-      cross join lateral (
-        select b.id, b.sha256 from blobs b where b.id = s.blob_id and b.state = 'AVAILABLE' for key share
-      ) b
-    ),
-    blob as (
-      select i.id as job_id, coalesce(put.id, seen.id) as blob_id
-      from held h join input i on i.id = h.id
-      left join put on put.sha256 = decode(i.sha256, 'hex') and i.bytes_kind = 'PUT'
-      left join seen on seen.id = i.blob_id and i.bytes_kind = 'SEEN'
-      where coalesce(put.id, seen.id) is not null
-    ),
-    losers as (
-      insert into object_deletions (id, sha256, generation)
-      select uuid_v7(), put.sha256, i.generation
-      from held h join input i on i.id = h.id join put on put.sha256 = decode(i.sha256, 'hex')
-      where i.bytes_kind = 'PUT' and put.generation <> i.generation
-    ),
-    artifact as (
-      insert into artifacts (id, caller_id, blob_id, sha256, size_bytes, content_type, source_url, final_url, http_status, fetched_at)
-      select distinct on (h.caller_id, b.blob_id) i.artifact_id, h.caller_id, b.blob_id, decode(i.sha256, 'hex'),
-             i.size_bytes, i.content_type, h.source_url, i.final_url, i.bytes_status, clock_timestamp()
-      from held h join input i on i.id = h.id join blob b on b.job_id = h.id
-      order by h.caller_id, b.blob_id, i.id
-      on conflict (caller_id, blob_id) where state = 'AVAILABLE' do update set state = artifacts.state
-      returning id, caller_id, blob_id
-    ),
+    ${keepBytes(sql)},
     judged as materialized (
       select h.*, i.attempt_id, i.outcome, i.http_status, i.body_bytes, i.wire_bytes, i.timings, i.result,
              a.id as artifact_id, i.next, i.provider_request_id,
@@ -142,7 +99,8 @@ async function settleGroup(
              case when j.outcome = 'SUCCEEDED' then j.result || jsonb_build_object('fetchedAt', rfc3339(clock_timestamp())) end as result,
              case when j.outcome = 'HANDED_BACK' then ${sql.json(localFailure("DEADLINE_EXCEEDED"))}::jsonb
                   when j.outcome = 'FAILED' then j.failure end as failure,
-             case when j.outcome = 'SUCCEEDED' then j.artifact_id end as artifact_id, case when j.outcome = 'HANDED_BACK' then 1 else 0 end as uncounted, 0 as unnumbered, j.cost_micros
+             case when j.outcome = 'SUCCEEDED' then j.artifact_id end as artifact_id,
+             case when j.outcome = 'HANDED_BACK' then 1 else 0 end as uncounted, 0 as unnumbered, j.cost_micros
       from judged j where j.is_over
     ),
     requeued as (
@@ -182,40 +140,4 @@ function toVerdict(row: SettledRow): SettleVerdict {
       ? null
       : { id: row.id, callerId: row.caller_id, status: row.status, eventId: row.event_id, eventState: row.event_state };
   return { token: row.token, verdict: row.verdict, ended };
-}
-
-function toInput(report: AttemptReport) {
-  const { bytes } = report;
-  return {
-    id: report.id,
-    token: report.token,
-    attempt_id: report.attemptId,
-    outcome: report.outcome,
-    http_status: report.httpStatus,
-    failure: report.failure,
-    retry_after_ms: report.retryAfterMs,
-    body_bytes: report.bodyBytes,
-    wire_bytes: report.wireBytes,
-    timings: report.timings,
-    result: report.result,
-    next: report.next,
-    wait_ms: report.waitMs,
-    sha256: bytes?.sha256 ?? null,
-    size_bytes: bytes?.sizeBytes ?? null,
-    artifact_id: bytes?.artifactId ?? null,
-    content_type: bytes?.contentType ?? null,
-    final_url: bytes?.finalUrl ?? null,
-    bytes_status: bytes?.httpStatus ?? null,
-    bytes_kind: bytes?.kind ?? null,
-    blob_id: bytes?.blobId ?? null,
-    generation: bytes?.kind === "PUT" ? bytes.generation : null,
-    cost_micros: report.costMicros,
-    provider_request_id: report.providerRequestId,
-    hold_key: report.hold?.hostKey ?? null,
-    hold_ms: report.hold?.ms ?? null,
-    quarantine_reason: report.quarantine?.reason ?? null,
-    native_code: report.quarantine?.nativeCode ?? null,
-    // The table refuses one that ends as it begins.
-    quarantine_ms: report.quarantine?.forMs == null ? null : Math.max(1_000, report.quarantine.forMs),
-  };
 }
