@@ -50,7 +50,21 @@ export async function openRig(
 
 /** A job for a path of the rig's origin. */
 export function jobFor(rig: Rig, path: string, more: object = {}): object {
-  return { target: { url: `http://127.0.0.1:${rig.origin.port}${path}` }, robots: "IGNORE", ...more };
+  return jobAt(rig.origin, path, more);
+}
+
+/** A job for a path of an origin. */
+export function jobAt(origin: Origin, path: string, more: object = {}): object {
+  return { target: { url: `http://127.0.0.1:${origin.port}${path}` }, robots: "IGNORE", ...more };
+}
+
+/** Submits the same job so many times, as one batch; the ids in the order of the batch. */
+export async function submitMany(rig: Rig, count: number, job: object): Promise<string[]> {
+  const { status, body } = await rig.stack.api.call("POST", "/v1/jobs/batch", {
+    body: { jobs: Array.from({ length: count }, () => job) },
+  });
+  if (status !== 202) throw new Error(`${status}: ${JSON.stringify(body)}`);
+  return (body as { items: { job: { id: string } }[] }).items.map((item) => item.job.id);
 }
 
 /** Registers the rig's receiver as an endpoint of the local stack's caller and returns its secret. */
