@@ -84,12 +84,6 @@ export async function callCloudflare(
   const browserMs = head === null ? usage.browserMs() : readBrowserMs(head);
   usage.browserMs = () => browserMs;
 
-  const fail = (failure: UpstreamFailure, httpStatus: number | null = null): ProviderCallEnd => ({
-    kind: "FAILED",
-    failure,
-    httpStatus,
-    refusedBody: null,
-  });
   if (result.kind === "STOPPED") return { kind: "STOPPED" };
   if (decision?.kind === "REFUSED") return fail(decision.failure);
   // Whether its body came whole or not, a status of its own is the API's answer.
@@ -97,8 +91,9 @@ export async function callCloudflare(
   if (result.kind !== "DONE" && !isRefusal) return fail(toCallFailure(result, "BROWSER_PROVIDER", usage.requestId));
   if (decision === null || head === null) throw new Error("a response ended without a decision about its head");
   if (decision.kind === "ENVELOPE") return readAnswer(head, decision.reader, ask, sink, context, parts);
-  if (decision.body === null || decision.body.bytes() === 0)
+  if (decision.body === null || decision.body.bytes() === 0) {
     return fail(oddAnswer(head, CLOUDFLARE_FAILED, "EMPTY_ANSWER"));
+  }
   const page = toPageHead(200, ask.capture);
   return { kind: "ANSWER", response: await toFetchResponse(page, ask.url, [], decision.body, wireBytes) };
 }
@@ -134,12 +129,6 @@ async function readAnswer(
   { stop, record }: ProviderCallContext,
   { client, clock, policy }: CloudflareParts,
 ): Promise<ProviderCallEnd> {
-  const fail = (failure: UpstreamFailure, httpStatus: number | null = null): ProviderCallEnd => ({
-    kind: "FAILED",
-    failure,
-    httpStatus,
-    refusedBody: null,
-  });
   const { wireBytes } = record.progress;
   const isAnswer = isSuccess(head);
   if (isAnswer && wireBytes === 0) return fail(oddAnswer(head, CLOUDFLARE_FAILED, "EMPTY_ANSWER"));
@@ -172,6 +161,10 @@ async function readAnswer(
   record.reads(body);
   if ((await writeAll(chunks, body, stop)) === STOPPED) return { kind: "STOPPED" };
   return { kind: "ANSWER", response: await toFetchResponse(page, url, [], body, wireBytes) };
+}
+
+function fail(failure: UpstreamFailure, httpStatus: number | null = null): ProviderCallEnd {
+  return { kind: "FAILED", failure, httpStatus, refusedBody: null };
 }
 
 function isSuccess({ httpStatus }: ResponseHead): boolean {

@@ -1,15 +1,6 @@
-import type { ProviderRow } from "./provider-failure.ts";
+import { type ProviderRow, row } from "./provider-failure.ts";
 
 const BROWSER = "BROWSER_PROVIDER";
-
-function row(
-  code: ProviderRow["code"],
-  origin: ProviderRow["origin"],
-  disposition: ProviderRow["disposition"],
-  action: ProviderRow["action"] = "NONE",
-): ProviderRow {
-  return { code, origin, disposition, action };
-}
 
 export const CLOUDFLARE_AUTH = row("PROVIDER_AUTH", BROWSER, "RETRY_NEXT_ROUTE", "FIX_CREDENTIALS");
 export const CLOUDFLARE_POLICY = row("PROVIDER_POLICY", BROWSER, "RETRY_NEXT_ROUTE", "CHANGE_REQUEST");

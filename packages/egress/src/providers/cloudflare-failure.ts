@@ -1,4 +1,5 @@
 import type { UpstreamFailure } from "@keble-scraper/contract";
+import { isObject, parseObject } from "../content/parse-object.ts";
 import { readRetryAfterMs, readRetryAt } from "../transport/read-retry-after.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
 import { CLOUDFLARE_CODES, CLOUDFLARE_QUOTA, isDailyQuota, rowOfCloudflareStatus } from "./cloudflare-codes.ts";
@@ -58,18 +59,4 @@ export function toCloudflareFailure(
 /** Cloudflare's id of a request. */
 export function cloudflareRequestId(head: ResponseHead): string | null {
   return readToken(head.value("cf-ray"), 200);
-}
-
-/** A JSON object; null for anything else. */
-export function parseObject(json: string): Readonly<Record<string, unknown>> | null {
-  try {
-    const value: unknown = JSON.parse(json);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
-  }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
-import { readEnvelope, parseObject, toCloudflareFailure } from "./cloudflare-failure.ts";
+import { isObject, parseObject } from "../content/parse-object.ts";
+import { readEnvelope, toCloudflareFailure } from "./cloudflare-failure.ts";
 import { CLOUDFLARE_AUTH, NOT_CLOUDFLARE } from "./cloudflare-codes.ts";
 import { type Ask, type ProbeAnswer, type ProbeOptions, type ProbeResult, withProbe } from "./probe.ts";
 import { NO_EVIDENCE, toProviderFailure } from "./provider-failure.ts";
@@ -60,6 +61,5 @@ function isActive(answer: ProbeAnswer): boolean {
 /** A token's status is `active`, `disabled` or `expired`; other results have none. */
 function isDisabled(text: string): boolean {
   const result = parseObject(text)?.["result"];
-  if (typeof result !== "object" || result === null || !("status" in result)) return false;
-  return result.status !== "active";
+  return isObject(result) && "status" in result && result["status"] !== "active";
 }

@@ -1,5 +1,5 @@
 import type { UpstreamFailure } from "@keble-scraper/contract";
-import { parseObject } from "./cloudflare-failure.ts";
+import { isObject, parseObject } from "../content/parse-object.ts";
 import { type ProbeOptions, type ProbeResult, withProbe } from "./probe.ts";
 import { NO_EVIDENCE, type ProviderRow, readToken, toProviderFailure } from "./provider-failure.ts";
 import { readRetryAt } from "../transport/read-retry-after.ts";
@@ -51,7 +51,5 @@ function refusedAccount(account: Readonly<Record<string, unknown>>): ProbeResult
 function readZoneNames(text: string): readonly string[] | null {
   const value = parseObject(`{"zones":${text}}`)?.["zones"];
   if (!Array.isArray(value)) return null;
-  return value.flatMap((zone: unknown) =>
-    typeof zone === "object" && zone !== null && "name" in zone && typeof zone.name === "string" ? [zone.name] : [],
-  );
+  return value.flatMap((zone: unknown) => (isObject(zone) && typeof zone["name"] === "string" ? [zone["name"]] : []));
 }

@@ -1,7 +1,7 @@
 import type { UpstreamCode, UpstreamFailure } from "@keble-scraper/contract";
 import type { Resolver } from "../dns/resolver.ts";
 import type { AddressPolicy } from "../policy/classify-address.ts";
-import { createHeadOfBody, EnoughRead } from "../transport/body-stage.ts";
+import { createPrefixStage } from "../transport/body-stage.ts";
 import type { ExchangeProgress } from "../transport/exchange.ts";
 import type { PinnedClientOverrides } from "../transport/pinned-client.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
@@ -71,18 +71,8 @@ async function ask(
   stop: ReturnType<typeof createStop>,
   question: { readonly method: "GET" | "POST"; readonly path: string; readonly body: string | null },
 ): Promise<ProbeAnswer> {
-  const kept = createHeadOfBody(ANSWER_BYTES_MAX);
+  const kept = createPrefixStage(ANSWER_BYTES_MAX);
   const progress: ExchangeProgress = { sent: false, head: null, wireBytes: 0 };
-  let readBytes = 0;
-  const last = {
-    write(chunk: Buffer) {
-      kept.add(chunk);
-      readBytes += chunk.length;
-      if (readBytes > ANSWER_BYTES_MAX) throw new EnoughRead();
-    },
-    end() {},
-    abandon() {},
-  };
   const { limits } = client;
   const result = await client.call({
     ...question,
@@ -91,7 +81,7 @@ async function ask(
     stop,
     progress,
     timings: { dnsMs: null, connectMs: null },
-    onHead: (head) => readThrough(head, last, ANSWER_BYTES_MAX, limits),
+    onHead: (head) => readThrough(head, kept, ANSWER_BYTES_MAX, limits),
   });
   if (result.kind === "DONE") return { ok: true, head: result.head, text: client.redact(kept.read().toString("utf8")) };
   if (result.kind === "STOPPED") {

@@ -17,6 +17,16 @@ export type ProviderRow = {
   readonly action: Action;
 };
 
+/** A row of a provider's table; without an action there is nothing to do about it. */
+export function row(
+  code: ProviderRow["code"],
+  origin: ProviderRow["origin"],
+  disposition: ProviderRow["disposition"],
+  action: ProviderRow["action"] = "NONE",
+): ProviderRow {
+  return { code, origin, disposition, action };
+}
+
 /** The two kinds of suppliers that fetch for us. */
 export type ProviderOrigin = Exclude<UpstreamOrigin, "TARGET">;
 

@@ -1,7 +1,7 @@
 import { ROBOTS_BYTES_MAX } from "../robots/parse-robots.ts";
 import { createRobotsGate, type FetchRobots, type RobotsFetched, type RobotsGate } from "../robots/robots-gate.ts";
 import { createAttemptRecord } from "../transport/attempt-record.ts";
-import { createHeadOfBody, EnoughRead } from "../transport/body-stage.ts";
+import { createPrefixStage } from "../transport/body-stage.ts";
 import { PRODUCT_TOKEN } from "../transport/user-agent.ts";
 import type { RunningAttempts } from "../transport/running-attempts.ts";
 import type { SocketMeter } from "../transport/socket-meter.ts";
@@ -38,15 +38,7 @@ export function createProviderRobots({
       if (admitted.kind === "STOPPED") return lateFile(stop);
       const record = createAttemptRecord({ url, stop, meter: null, monotonicMs: clock.monotonicMs });
       const context: ProviderCallContext = { stop, endsAt: nowMs + limitMs, record, usage: used.begin() };
-      const head = createHeadOfBody(ROBOTS_BYTES_MAX + 1);
-      let readBytes = 0;
-      const sink = {
-        write(chunk: Buffer) {
-          head.add(chunk);
-          readBytes += chunk.length;
-          if (readBytes > ROBOTS_BYTES_MAX) throw new EnoughRead();
-        },
-      };
+      const file = createPrefixStage(ROBOTS_BYTES_MAX + 1);
       const ask = {
         purpose: "ROBOTS",
         url,
@@ -58,10 +50,10 @@ export function createProviderRobots({
         capture: "DOM",
         egress,
       } as const;
-      const end = await protocol.send(ask, sink, context).finally(admitted.done);
+      const end = await protocol.send(ask, file, context).finally(admitted.done);
       if (end.kind === "STOPPED") return lateFile(stop);
       if (end.kind === "FAILED") return { kind: "FAILED", failure: end.failure };
-      const body = protocol.unwrapRobots(head.read());
+      const body = protocol.unwrapRobots(file.read());
       return { kind: "ANSWERED", response: { httpStatus: end.response.httpStatus, body } };
     };
     return running.track(stop, run());

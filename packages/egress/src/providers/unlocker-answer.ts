@@ -1,7 +1,7 @@
 import type { UpstreamFailure } from "@keble-scraper/contract";
+import { parseObject } from "../content/parse-object.ts";
 import { parseProxyStatus } from "../proxy/proxy-status.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
-import { parseObject } from "./cloudflare-failure.ts";
 import { type ProviderRow, readToken, toProviderFailure } from "./provider-failure.ts";
 import { readRetryAt } from "../transport/read-retry-after.ts";
 import { NOT_THE_API, REFUSED_BY_POLICY, rowOfUnlockerCode, rowOfUnlockerStatus, WRONG_KEY } from "./unlocker-codes.ts";

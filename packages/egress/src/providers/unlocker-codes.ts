@@ -1,16 +1,7 @@
 import { meaningOfBrightDataCode } from "../proxy/bright-data-errors.ts";
-import type { ProviderRow } from "./provider-failure.ts";
+import { type ProviderRow, row } from "./provider-failure.ts";
 
 const EGRESS = "PAID_EGRESS";
-
-function row(
-  code: ProviderRow["code"],
-  origin: ProviderRow["origin"],
-  disposition: ProviderRow["disposition"],
-  action: ProviderRow["action"] = "NONE",
-): ProviderRow {
-  return { code, origin, disposition, action };
-}
 
 /** Nothing but our account's settings mends it. */
 export const WRONG_KEY = row("PROVIDER_AUTH", EGRESS, "RETRY_NEXT_ROUTE", "FIX_CREDENTIALS");

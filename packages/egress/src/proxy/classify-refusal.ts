@@ -1,4 +1,5 @@
 import { type UpstreamFailure, upstreamFailure } from "@keble-scraper/contract";
+import { isObject, parseObject } from "../content/parse-object.ts";
 import { readRetryAt } from "../transport/read-retry-after.ts";
 import {
   ACCOUNT_REFUSED,
@@ -149,15 +150,8 @@ function codeInHead(head: ConnectHead): string | null {
 
 /** `{"error":{"code":"kyc_required",…}}` */
 function codeInBody(body: Buffer): string | null {
-  try {
-    const parsed: unknown = JSON.parse(body.toString("utf8"));
-    if (typeof parsed !== "object" || parsed === null || !("error" in parsed)) return null;
-    const { error } = parsed;
-    if (typeof error !== "object" || error === null || !("code" in error)) return null;
-    return typeof error.code === "string" ? toCode(error.code) : null;
-  } catch {
-    return null;
-  }
+  const error = parseObject(body.toString("utf8"))?.["error"];
+  return isObject(error) && typeof error["code"] === "string" ? toCode(error["code"]) : null;
 }
 
 /** A code as the table spells it; the vendor writes some with a dash. Null for what does not look like one. */

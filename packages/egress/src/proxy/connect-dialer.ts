@@ -5,7 +5,7 @@ import { classifyError, codeOf } from "../transport/classify-error.ts";
 import type { Dialer, DialResult, DialTarget } from "../transport/dialer.ts";
 import { secureSocket } from "../transport/secure-socket.ts";
 import type { Stop } from "../transport/stop.ts";
-import type { ConnectHead } from "./connect-head.ts";
+import { authorityOf, type ConnectHead } from "./connect-head.ts";
 import { openTunnel, type TunnelRequest } from "./open-tunnel.ts";
 import { type ProxyProvider, parseProxyUrl } from "./proxy-credentials.ts";
 import { parseProxyStatus } from "./proxy-status.ts";
@@ -149,8 +149,4 @@ function namedAddresses(head: ConnectHead): readonly string[] {
 
 function withoutPort(text: string): string {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
-}
-
-function authorityOf(host: string, port: number): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -58,6 +58,11 @@ export function createConnectHeadReader(): (chunk: Buffer) => ConnectHeadRead {
   };
 }
 
+/** `host:port`, an IPv6 address in brackets. */
+export function authorityOf(host: string, port: number): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
 /** The bytes of a CONNECT for `authority` (`host:port`, an IPv6 address in brackets). `authorization`: a header's value, or null. */
 export function writeConnect(authority: string, authorization: string | null): Buffer {
   const lines = [

@@ -1,8 +1,9 @@
 import type { ProbeResult } from "../providers/probe.ts";
 import { createStop } from "../transport/stop.ts";
 import { silenceFailure } from "./classify-refusal.ts";
+import { authorityOf } from "./connect-head.ts";
 import { openTunnel } from "./open-tunnel.ts";
-import { type ProxyAddress, type ProxyProvider, parseProxyUrl } from "./proxy-credentials.ts";
+import { type ProxyProvider, parseProxyUrl } from "./proxy-credentials.ts";
 
 /**
  * How to probe. `target`: `host:port` that the proxy is asked to connect to; absent: Bright Data's own test host, and
@@ -37,7 +38,9 @@ export async function probeProxy(
     const tunnel = await openTunnel({
       proxy: address,
       provider: proxy.provider,
-      authority: options.target ?? (proxy.provider === "BRIGHT_DATA" ? BRIGHT_DATA_TEST_TARGET : ownAuthority(address)),
+      authority:
+        options.target ??
+        (proxy.provider === "BRIGHT_DATA" ? BRIGHT_DATA_TEST_TARGET : authorityOf(address.host, address.port)),
       wish: { country: null, session: null },
       track() {},
       stop,
@@ -63,7 +66,3 @@ const ACCOUNT_CODES: ReadonlySet<string> = new Set([
   "PROVIDER_QUOTA",
   "PROVIDER_CAPACITY",
 ]);
-
-function ownAuthority({ host, port }: ProxyAddress): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-}

@@ -1,4 +1,5 @@
 import type { LaunchedBrowser } from "./launch-browser.ts";
+import { LATE, within } from "./within.ts";
 
 /** A browser for one job. */
 export type BrowserLease = {
@@ -124,19 +125,3 @@ export function createBrowserPool({ jobsMax, memoryBytesMax, launch }: BrowserPo
 
 /** How long a browser may take to say how large it is. */
 const ANSWER_MS_MAX = 2_000;
-
-const LATE = Symbol("late");
-
-async function within<T>(limitMs: number, work: Promise<T>): Promise<T | typeof LATE> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<typeof LATE>((resolve) => {
-    timer = setTimeout(() => {
-      resolve(LATE);
-    }, limitMs);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}

@@ -1,5 +1,6 @@
 import { type Browser, type CDPSession, chromium } from "playwright-core";
 import { sumResidentBytes } from "./process-memory.ts";
+import { LATE, within } from "./within.ts";
 
 /** A running browser and how it is looked into and ended. */
 export type LaunchedBrowser = {
@@ -107,16 +108,14 @@ async function readPids(session: CDPSession): Promise<readonly ProcessInfo[]> {
 
 async function closeOrKill(browser: Browser, pid: number | null, gone: Promise<void>): Promise<void> {
   if (!browser.isConnected()) return;
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<"LATE">((resolve) => {
-    timer = setTimeout(resolve, CLOSE_TIMEOUT_MS, "LATE");
-  });
-  const closed = browser.close().catch(() => {});
-  if ((await Promise.race([closed, late])) === "LATE" && pid !== null) {
+  const closed = await within(
+    CLOSE_TIMEOUT_MS,
+    browser.close().catch(() => {}),
+  );
+  if (closed === LATE && pid !== null) {
     kill(pid);
     await gone;
   }
-  clearTimeout(timer);
 }
 
 function kill(pid: number): void {

@@ -1,5 +1,6 @@
 import type { CDPSession } from "playwright-core";
 import { REFUSED_BYTES_MAX } from "../transport/refused-body.ts";
+import { within } from "./within.ts";
 
 const READ_BYTES = 64 * 1024;
 
@@ -14,13 +15,6 @@ export async function readRefusedBody(session: CDPSession, requestId: string): P
   const parts: Buffer[] = [];
   let total = 0;
   let isLate = false;
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(() => {
-      isLate = true;
-      resolve();
-    }, READ_MS_MAX);
-  });
   const read = async (): Promise<void> => {
     const { stream } = await session.send("Fetch.takeResponseBodyAsStream", { requestId });
     while (total < REFUSED_BYTES_MAX && !isLate) {
@@ -33,7 +27,10 @@ export async function readRefusedBody(session: CDPSession, requestId: string): P
     await session.send("IO.close", { handle: stream });
   };
   // A response that has no body, or whose page is gone, leaves what was read so far.
-  await Promise.race([read().catch(() => {}), late]);
-  clearTimeout(timer);
+  await within(
+    READ_MS_MAX,
+    read().catch(() => {}),
+  );
+  isLate = true;
   return total === 0 ? null : Buffer.concat(parts).subarray(0, REFUSED_BYTES_MAX);
 }

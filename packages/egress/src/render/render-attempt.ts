@@ -25,6 +25,7 @@ import {
   TOO_LARGE,
 } from "./rendering.ts";
 import { openRenderPage, type RenderPage } from "./render-page.ts";
+import { LATE } from "./within.ts";
 
 /** A context that takes longer to close has something in it that does not obey: its browser gets no further job. */
 const CLOSE_MS_MAX = 1_000;
@@ -202,8 +203,6 @@ async function navigate(
   if (end.kind === "FAILED") return finish(failAsNetError(end.netError, rendering));
   return { kind: "SHOW", end, head: made.head, verdict: made.verdict };
 }
-
-const LATE = Symbol("late");
 
 /** The navigation's end, or LATE when not even a head has come in time. */
 function untilHead<T>(navigating: Promise<T>, hasHead: () => boolean, timeoutMs: number): Promise<T | typeof LATE> {

@@ -2,6 +2,7 @@ import type { BrowserContext, CDPSession, Page } from "playwright-core";
 import type { LaunchedBrowser } from "./launch-browser.ts";
 import { createNavigationGate, type NavigationGate } from "./navigation-gate.ts";
 import { createPageWatch, type PageWatch } from "./page-watch.ts";
+import { LATE, within } from "./within.ts";
 
 /** What became of a page that nobody ended: the attempt is lost, the next one gets a browser that works. */
 export class BrowserCrashed extends Error {
@@ -64,13 +65,7 @@ export async function openRenderPage(
         watch.end();
         // A context of a browser that is gone has nothing left to close.
         closing ??= context.close().catch(() => {});
-        let timer: NodeJS.Timeout | undefined;
-        const late = new Promise<false>((resolve) => {
-          timer = setTimeout(resolve, withinMs, false);
-        });
-        const isClosed = await Promise.race([closing.then(() => true as const), late]);
-        clearTimeout(timer);
-        return isClosed;
+        return (await within(withinMs, closing)) !== LATE;
       },
     };
   } catch (error) {

@@ -59,6 +59,25 @@ export function createSinkStage(sink: EndingSink, bytesMax: number): SinkStage {
   };
 }
 
+/** A last stage that keeps the first bytes of a body and wants no more once it has `bytesMax` of them. */
+export type PrefixStage = BodyStage & { read(): Buffer };
+
+/** A prefix of at most `bytesMax` bytes; the body may be longer. */
+export function createPrefixStage(bytesMax: number): PrefixStage {
+  const prefix = createHeadOfBody(bytesMax);
+  let total = 0;
+  return {
+    write(chunk) {
+      prefix.add(chunk);
+      total += chunk.length;
+      if (total >= bytesMax) throw new EnoughRead();
+    },
+    end() {},
+    abandon() {},
+    read: prefix.read,
+  };
+}
+
 /** The first bytes of a body. */
 export type HeadOfBody = { add(chunk: Buffer): void; read(): Buffer };
 

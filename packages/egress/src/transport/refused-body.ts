@@ -1,5 +1,5 @@
 import type { VettedUrl } from "../policy/vet-url.ts";
-import { type BodyStage, createHeadOfBody, EnoughRead } from "./body-stage.ts";
+import { createPrefixStage } from "./body-stage.ts";
 import { createDecoders, parseContentCodings } from "./content-codings.ts";
 import { type EgressLimits, responseCeilingBytes } from "./egress-limits.ts";
 import type { HeadVerdict } from "./exchange.ts";
@@ -37,22 +37,12 @@ export function planRefusedRead(
   const keptMax = Math.min(REFUSED_BYTES_MAX, bytesMax);
   const codings = head.mayHaveBody ? parseContentCodings(head.values("content-encoding"), limits.codingsMax) : null;
   if (codings === null || keptMax === 0) return { verdict: { do: "SKIP" }, read: () => null };
-  const kept = createHeadOfBody(keptMax);
-  let total = 0;
-  const last: BodyStage = {
-    write(chunk) {
-      kept.add(chunk);
-      total += chunk.length;
-      if (total >= keptMax) throw new EnoughRead();
-    },
-    end() {},
-    abandon() {},
-  };
+  const kept = createPrefixStage(keptMax);
   const wireBytesMax = keptMax + limits.wireSlackBytes;
   return {
     verdict: {
       do: "READ",
-      stage: createDecoders(codings, last, wireBytesMax),
+      stage: createDecoders(codings, kept, wireBytesMax),
       wireBytesMax,
       ceilingBytes: responseCeilingBytes(limits, wireBytesMax),
       enoughAfterMs: REFUSED_MS_MAX,

@@ -1,7 +1,7 @@
 import { ROBOTS_BYTES_MAX } from "../robots/parse-robots.ts";
 import type { FetchRobots } from "../robots/robots-gate.ts";
 import type { Hop } from "./admission.ts";
-import { createHeadOfBody, EnoughRead } from "./body-stage.ts";
+import { createPrefixStage } from "./body-stage.ts";
 import { type AttemptParts, fetchAttempt } from "./fetch-attempt.ts";
 import type { RunningAttempts } from "./running-attempts.ts";
 import { createStop } from "./stop.ts";
@@ -21,15 +21,7 @@ export function createRobotsFetch(
   running: RunningAttempts,
 ): FetchRobots {
   return async (url, { signal, admit, meter, egress }) => {
-    const head = createHeadOfBody(ROBOTS_BYTES_MAX + 1);
-    let readBytes = 0;
-    const sink = {
-      write(chunk: Buffer) {
-        head.add(chunk);
-        readBytes += chunk.length;
-        if (readBytes > ROBOTS_BYTES_MAX) throw new EnoughRead();
-      },
-    };
+    const file = createPrefixStage(ROBOTS_BYTES_MAX + 1);
     const limitMs = parts.limits.robotsTimeoutMs;
     const stop = createStop({ signal, deadline: NO_DEADLINE, limitMs, nowMs: parts.clock.monotonicMs() });
     const request = {
@@ -49,9 +41,9 @@ export function createRobotsFetch(
     const robotsParts = { ...parts, scope: { ...parts.scope, transport: "ROBOTS" }, robots: null, meter } as const;
     // The file is nobody's page.
     const control = { stop, admit: (hop: Hop) => admit({ ...hop, purpose: "ROBOTS" }) };
-    const outcome = await running.track(stop, fetchAttempt(request, sink, control, robotsParts));
+    const outcome = await running.track(stop, fetchAttempt(request, file, control, robotsParts));
     if (outcome.ok) {
-      return { kind: "ANSWERED", response: { httpStatus: outcome.response.httpStatus, body: head.read() } };
+      return { kind: "ANSWERED", response: { httpStatus: outcome.response.httpStatus, body: file.read() } };
     }
     if (!outcome.aborted) return { kind: "FAILED", failure: outcome.failure };
     if (outcome.wait !== null) return { kind: "WAIT", wait: outcome.wait };
