@@ -7,6 +7,7 @@
  * - `body`: markers of the first 64 KiB, read as Latin-1.
  * - `needles`: texts of which a body that matches has at least one, in exactly this spelling. They are looked for in the bytes
  *   first: every ordinary page that is answered with 200 is asked, and almost none has one. Absent: the markers decide.
+ * - `lacks`: what no body that matches has, read as the markers are.
  * - `bytesMax`: a larger body is no such page; a wall's page is small. Absent: any size.
  */
 export type BlockPattern = {
@@ -15,6 +16,7 @@ export type BlockPattern = {
   readonly statuses: readonly number[];
   readonly headers?: Readonly<Record<string, RegExp>>;
   readonly body?: readonly RegExp[];
+  readonly lacks?: readonly RegExp[];
   readonly needles?: readonly string[];
   readonly bytesMax?: number;
 };
@@ -27,6 +29,10 @@ const KIB = 1_024;
 /** A title that is nothing but a wall's: an article's or a form's has words of its own. */
 const WALL_TITLE =
   /<title>\s*(?:captcha|human verification|robot check|security (?:check|verification)|are you (?:a )?(?:human|robot)\??|(?:please )?(?:verify|confirm)(?: that)? you(?: a|')re (?:a |not a )?(?:human|robot)\.?|just a moment\.*|access (?:denied|to this page has been denied)\.?|attention required!?)\s*<\/title>/i;
+
+/** A captcha as an element of the page: its place, or its script. Texts about captchas have neither. */
+const CAPTCHA_ELEMENT =
+  /\bclass=["']?[^"'>]{0,200}(?:g-recaptcha|h-captcha|cf-turnstile)|<script\b[^>]{0,400}(?:recaptcha\/(?:api|enterprise)\.js|hcaptcha\.com\/1\/api\.js|challenges\.cloudflare\.com\/turnstile)/i;
 
 /**
  * The walls that are told apart, in the order in which they are tried: more exact ones first. Written from how these
@@ -102,10 +108,10 @@ export const BLOCK_PATTERNS = [
   {
     name: "IMPERVA",
     matches:
-      "Imperva's frame with an incident number. The script that it adds to ordinary pages has the same address, but no incident.",
+      "Imperva's frame with an incident number. The script that it adds to ordinary pages has the same address, but no incident; a text about it has no element.",
     statuses: [200, 403, 503],
     needles: ["_Incapsula_Resource"],
-    body: [/_Incapsula_Resource/, /Incapsula incident ID|incident_id=/],
+    body: [/<(?:iframe|script)\b[^>]{0,400}\/_Incapsula_Resource/i, /Incapsula incident ID|incident_id=/],
     bytesMax: 16 * KIB,
   },
   {
@@ -126,10 +132,13 @@ export const BLOCK_PATTERNS = [
   },
   {
     name: "DATADOME",
-    matches: "The same behind a 200: the captcha host and the object that its script reads, on a page of nothing else.",
+    matches: "The same behind a 200: the captcha host and the script that makes its object, on a page of nothing else.",
     statuses: [200],
     needles: ["captcha-delivery.com"],
-    body: [/(?:geo|ct|interstitial)\.captcha-delivery\.com/, /\bdd\s*=\s*\{\s*['"]rt['"]/],
+    body: [
+      /(?:geo|ct|interstitial)\.captcha-delivery\.com/,
+      /<script\b[^>]{0,200}>\s{0,40}(?:var\s|window\.)?\s{0,40}dd\s{0,40}=\s{0,40}\{\s{0,40}['"]rt['"]/i,
+    ],
     bytesMax: 8 * KIB,
   },
   {
@@ -150,10 +159,13 @@ export const BLOCK_PATTERNS = [
   {
     name: "F5",
     matches:
-      "The stock refusal of F5's firewall, often behind a 200: two sentences that nothing else on the page goes with.",
+      "The stock refusal of F5's firewall, often behind a 200: two sentences, a line break between them, that nothing else on the page goes with.",
     statuses: [200, 403, 503],
     needles: ["The requested URL was rejected"],
-    body: [/The requested URL was rejected\. Please consult with your administrator/, /support ID is/],
+    body: [
+      /The requested URL was rejected\. Please consult with your administrator\.\s{0,40}<br\s{0,40}\/?>/,
+      /support ID is/,
+    ],
     bytesMax: 4 * KIB,
   },
   {
@@ -197,7 +209,7 @@ export const BLOCK_PATTERNS = [
       "Amazon's shop asks for the letters of a picture: the form's address and the mailbox that is nowhere else.",
     statuses: [200, 503],
     needles: ["validateCaptcha"],
-    body: [/\/errors\/validateCaptcha/, /api-services-support@amazon\.com/],
+    body: [/<form\b[^>]{0,400}\/errors\/validateCaptcha/i, /api-services-support@amazon\.com/],
     bytesMax: 16 * KIB,
   },
   {
@@ -212,7 +224,8 @@ export const BLOCK_PATTERNS = [
       "Any other wall: a captcha under a title that is a wall's and nothing else. Pages about captchas and forms with a captcha have titles of their own, and a login has a password field.",
     statuses: [200, 403, 429, 503],
     needles: ["captcha", "-turnstile"],
-    body: [WALL_TITLE, /g-recaptcha|h-captcha|cf-turnstile|recaptcha\/api\.js|hcaptcha\.com\/1\/api\.js/],
+    body: [WALL_TITLE, CAPTCHA_ELEMENT],
+    lacks: [/type=["']?password/i],
     bytesMax: 32 * KIB,
   },
 ] as const satisfies readonly BlockPattern[];

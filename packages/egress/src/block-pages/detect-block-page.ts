@@ -65,8 +65,9 @@ function hasNeedle({ needles }: BlockPattern, bytes: Buffer): boolean {
   return false;
 }
 
-function hasMarkers({ body = [] }: BlockPattern, text: string): boolean {
+function hasMarkers({ body = [], lacks = [] }: BlockPattern, text: string): boolean {
   for (const marker of body) if (!marker.test(text)) return false;
+  for (const marker of lacks) if (marker.test(text)) return false;
   return true;
 }
 
