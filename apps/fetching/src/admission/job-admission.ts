@@ -4,9 +4,11 @@ import type { Clock } from "@keble-scraper/service";
 import type { AdmissionKey, Limit } from "./admission-key.ts";
 import type { Clocks } from "./clocks.ts";
 import type { Holds } from "./holds.ts";
-import type { LinePlace, PaceLines } from "./pace-lines.ts";
+import type { PaceLines } from "./pace-lines.ts";
 import type { Pauses } from "./pauses.ts";
-import { type SlotHolder, type SlotLimit, slotLimitsOf, type SlotRefusal, type Slots } from "./slots.ts";
+import { createSlotPass, SENT_BACK_MS } from "./slot-pass.ts";
+import { type SlotHolder, slotLimitsOf, type Slots } from "./slots.ts";
+import type { Step } from "./step.ts";
 import type { WaitingCounts } from "./waiting-counts.ts";
 import type { WaitingRoom } from "./waiting-room.ts";
 
@@ -54,30 +56,19 @@ export type JobAdmissionParts = {
   isOutage(error: unknown): boolean;
 };
 
-/** ON: go to the next step. AGAIN: from the first step on. */
-type Step = HopVerdict | "ON" | "AGAIN";
-
 const GO_FREE: HopVerdict = { kind: "GO", done() {} };
 const STOPPED: HopVerdict = { kind: "STOPPED" };
 /** A wait shorter than this takes no seat and harms nobody. */
 const AT_ONCE_MS = 20;
 /** An attempt goes back this long before its limit, so that its own stop does not come first. */
 const BEFORE_LIMIT_MS = 100;
-/** Between two looks for a free slot: a random part of this, which grows with each look. */
-const SLOT_LOOK_MS = 40;
-const SLOT_LOOK_MS_MAX = 400;
-/** A job that was sent back for want of a slot, or of Postgres, asks again no sooner. */
-const SENT_BACK_MS = 1_000;
-/** How long one exchange takes, for spreading jobs over slots. */
-const EXCHANGE_MS = 1_000;
-const SLOT_SPREAD_MS_MAX = 60_000;
 /** Jobs of a host whose hold ends come back over this time, or a tenth of the hold where that is less. */
 const HOLD_SPREAD_MS_MAX = 1_000;
 const OUTAGE_MS = 250;
 
 /** Makes the admission of one attempt, which ends at `attemptEndsAtMs` (monotonic) at the latest. */
 export function createJobAdmission(job: AdmittedJob, attemptEndsAtMs: number, parts: JobAdmissionParts): JobAdmission {
-  const { clocks, slots, holds, counts, room, lines, pauses, waitMs, random, tally } = parts;
+  const { clocks, slots, holds, counts, room, pauses, waitMs, random, tally } = parts;
   const nowMs = () => parts.clock.monotonicMs();
   const endsAtMs = Math.min(job.deadlineAtMs, attemptEndsAtMs - BEFORE_LIMIT_MS);
   const booked = readBooking(job.booking);
@@ -192,73 +183,20 @@ export function createJobAdmission(job: AdmittedJob, attemptEndsAtMs: number, pa
       return horizonMs <= reachMs() ? "ON" : queueFor(limit.key, limit.intervalMs, horizonMs, false);
     }
 
-    /** The last step. Nothing should stand between it and the request: what it lets go is counted as sent. */
-    async function passSlots(): Promise<Step> {
-      const wanted = slotLimitsOf(limits);
-      if (wanted.length === 0) return "ON";
-      const firstLookMs = nowMs();
-      const patience = () => (hop.isFirst ? reachMs() - (nowMs() - firstLookMs) : leftMs());
-      // Behind those who are late already.
-      const busy = wanted.find(({ key }) => lines.has(key));
-      let place = busy === undefined ? undefined : lines.join(busy.key);
-      try {
-        for (let looks = 1; ; looks += 1) {
-          const queued = place === undefined ? "ON" : await passLine(place, patience);
-          if (queued !== "ON") return queued;
-          const askedMs = nowMs();
-          const refusal = await slots.take(holder, wanted);
-          if (refusal === null) {
-            giveBack = () => slots.give(holder);
-            return "ON";
-          }
-          const isLate = refusal.inMs !== null;
-          if (place?.key !== refusal.limit.key || !isLate) {
-            place?.leave();
-            place = isLate ? lines.join(refusal.limit.key) : undefined;
-          }
-          if (place?.isFirst === false) continue;
-          const answer = await waitForSlot(refusal, { wanted, looks, askedMs }, patience());
-          if (answer !== "ON") return answer;
-        }
-      } finally {
-        place?.leave();
-      }
-    }
-
-    /** Waits to be the first of its line. A look at the host's hold comes before the step then; a held host's leaves the line. */
-    async function passLine(place: LinePlace, patience: () => number): Promise<Step> {
-      while (!place.isFirst) {
-        const mayWaitMs = patience();
-        if (mayWaitMs <= 0) return back(0, SENT_BACK_MS);
-        if (!(await pauses.wait(mayWaitMs, hop.stop, (end) => place.onFirst(end)))) return stopped();
-      }
-      return (await heldMs()) === 0 ? "ON" : "AGAIN";
-    }
-
-    async function waitForSlot(
-      { limit, inMs }: SlotRefusal,
-      asked: { readonly wanted: readonly SlotLimit[]; readonly looks: number; readonly askedMs: number },
-      patience: number,
-    ): Promise<Step> {
-      if (patience <= 0 || (inMs ?? 0) > patience) {
-        // One that is late has its turn: it comes back for it at once.
-        return back(inMs ?? 0, inMs === null ? await slotSpreadMs(limit) : SENT_BACK_MS);
-      }
-      // From when it was asked: the answer's way back makes up for the way of the next question.
-      const lookMs =
-        inMs === null
-          ? Math.min(SLOT_LOOK_MS * asked.looks, SLOT_LOOK_MS_MAX) * (0.5 + random() / 2)
-          : Math.max(1, inMs - (nowMs() - asked.askedMs));
-      const isOn = await pauses.wait(Math.min(lookMs, patience), hop.stop, (end) =>
-        inMs === null ? slots.onRoom(asked.wanted, end) : () => undefined,
-      );
-      return isOn ? "ON" : stopped();
-    }
-
-    async function slotSpreadMs({ key, slotsMax }: SlotLimit): Promise<number> {
-      const queuedMs = ((await counts.count(key)) / (slotsMax ?? Infinity)) * EXCHANGE_MS;
-      return SENT_BACK_MS + Math.min(queuedMs, SLOT_SPREAD_MS_MAX);
-    }
+    const passSlots = createSlotPass({
+      ...parts,
+      hop,
+      holder,
+      nowMs,
+      leftMs,
+      reachMs,
+      heldMs,
+      stopped,
+      back,
+      onTaken() {
+        giveBack = () => slots.give(holder);
+      },
+    });
 
     async function passSteps(): Promise<Step> {
       const [host, route] = limits;
@@ -269,7 +207,7 @@ export function createJobAdmission(job: AdmittedJob, attemptEndsAtMs: number, pa
         () => passClock(route),
         // Here rather than behind the last step, where this look then costs nothing.
         passHold,
-        passSlots,
+        () => passSlots(slotLimitsOf(limits)),
         passHold,
       ];
       for (const step of steps) {
