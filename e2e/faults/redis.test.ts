@@ -1,6 +1,6 @@
 import { createGate } from "@keble-scraper/testkit";
 import { expect, test } from "vitest";
-import { jobFor, openRig, registerEndpoint } from "../stack-fixtures.ts";
+import { jobFor, openRig, registerEndpoint, submitMany } from "../stack-fixtures.ts";
 
 test("Redis killed and started empty under 200 jobs loses none, and nothing is restarted by hand", async () => {
   await using rig = await openRig({
@@ -18,15 +18,13 @@ test("Redis killed and started empty under 200 jobs loses none, and nothing is r
   });
   const before = rig.stack.processes();
   const job = jobFor(rig, "/page", { callback: { endpoint: "told" } });
-  const batch = () => api.call("POST", "/v1/jobs/batch", { body: { jobs: Array.from({ length: 100 }, () => job) } });
-  const first = await batch();
+  const ids = await submitMany(rig, 100, job);
   await some.opened;
   const redis = rig.stack.kill("redis");
-  const second = await batch();
+  ids.push(...(await submitMany(rig, 100, job)));
   await rig.stack.waitForRestart("redis", redis);
-  const items = [first, second].flatMap((answer) => (answer.body as { items: { job: { id: string } }[] }).items);
-  expect(items).toHaveLength(200);
-  for (const item of items) expect(await api.finished(item.job.id, 60_000)).toMatchObject({ status: "SUCCEEDED" });
+  expect(ids).toHaveLength(200);
+  for (const id of ids) expect(await api.finished(id, 60_000)).toMatchObject({ status: "SUCCEEDED" });
   await rig.receiver.waitForCount(200, (one) => one.path === "/told", 60_000);
   const events = new Set(rig.receiver.requests.map((one) => one.header("webhook-id")));
   expect(events.size).toBe(200);
