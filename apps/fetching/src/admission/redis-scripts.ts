@@ -12,7 +12,6 @@ export function redisScript(text: string): RedisScript {
 
 /** What a script answers while Redis can't be asked. */
 export const AWAY = Symbol("away");
-export type Away = typeof AWAY;
 
 /** One connection to Redis for small atomic steps. Redis may be away at any time, also at start. */
 export type RedisScripts = Component & {
