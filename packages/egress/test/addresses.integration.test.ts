@@ -2,6 +2,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { createSecureContext } from "node:tls";
 import { page, readTestAuthority, readTlsFixture, startOrigin } from "@keble-scraper/testkit";
 import { describe, expect, it } from "vitest";
+import { NEXT_ADDRESS_AFTER_MS } from "../src/transport/dial.ts";
 import { openBlackHole } from "./black-hole.ts";
 import { createRig, createStubResolver, type RigOptions } from "./rig.ts";
 
@@ -52,7 +53,8 @@ describe("several addresses", () => {
     const { outcome } = await rig.get(URL_A);
     expect(outcome.ok).toBe(true);
     expect(rig.dialled).toEqual([V6[0], V4[0], V4[1]]);
-    expect(outcome.timings.connectMs).toBeLessThan(200);
+    // Two that were waited for would have taken this long at least.
+    expect(outcome.timings.connectMs).toBeLessThan(2 * NEXT_ADDRESS_AFTER_MS);
   });
 
   // Half the broken IPv6 in the world is silent: waiting for its time-out would spend the hop's whole budget.
@@ -64,7 +66,7 @@ describe("several addresses", () => {
     expect(outcome.ok).toBe(true);
     expect(rig.dialled).toEqual([V6[0], V4[0]]);
     expect(outcome.timings.connectMs).toBeGreaterThanOrEqual(240);
-    expect(outcome.timings.connectMs).toBeLessThan(2_000);
+    expect(outcome.timings.connectMs).toBeLessThan(5_000);
     // The one that serves rests in the pool; the one that lost is gone.
     expect(rig.transport.sockets()).toBe(1);
   });

@@ -90,7 +90,8 @@ test.each([
   const resolver = createResolver({ servers: [dns.server], timeoutMs: 300 });
   const startedAt = performance.now();
   expect(await resolver.resolve("down.example.com", { signal: never })).toMatchObject({ ok: false, kind });
-  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  // The default would be 2 s.
+  expect(performance.now() - startedAt).toBeLessThan(1_800);
 });
 
 test.each([

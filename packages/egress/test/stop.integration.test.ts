@@ -122,7 +122,8 @@ describe("ending an attempt", () => {
       const abortedAt = performance.now();
       controller.abort(new Error("cancelled"));
       const { outcome } = await fetching;
-      expect(performance.now() - abortedAt).toBeLessThan(1_000);
+      // The attempt's own limit is 20 s away.
+      expect(performance.now() - abortedAt).toBeLessThan(5_000);
       expect(outcome).toMatchObject({ ok: false, aborted: true, failure: null, sent: phase.sent });
       expect(phase.rig.transport.sockets()).toBe(0);
       await phase.closed?.();

@@ -1,5 +1,7 @@
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { createWatch } from "../create-watch.ts";
 import { type ConnectRequest, parseConnectRequest } from "./connect-request.ts";
+import { headText, performAnswer } from "./perform-answer.ts";
 import { brightDataRefusal, type ProxyAnswer } from "./proxy-answer.ts";
 
 /**
@@ -53,25 +55,11 @@ export async function startConnectProxy(options: ConnectProxyOptions): Promise<C
   const asked: ConnectRequest[] = [];
   const clients = new Set<Socket>();
   const upstreams = new Set<Socket>();
-  const watchers = new Set<() => void>();
+  const { changed, until } = createWatch();
   let connections = 0;
   let tunnels = 0;
   let closedBytes = 0;
 
-  const changed = (): void => {
-    for (const watcher of watchers) watcher();
-  };
-  const until = <T>(read: () => T | undefined): Promise<T> =>
-    new Promise((resolve) => {
-      const watcher = (): void => {
-        const value = read();
-        if (value === undefined) return;
-        watchers.delete(watcher);
-        resolve(value);
-      };
-      watchers.add(watcher);
-      watcher();
-    });
   const bytes = (): number => {
     let total = closedBytes;
     for (const client of clients) total += client.bytesRead + client.bytesWritten;
@@ -132,39 +120,7 @@ export async function startConnectProxy(options: ConnectProxyOptions): Promise<C
       openTunnel(client, request, answer);
       return;
     }
-    // A socket that nobody reads never notices that its peer closed.
-    client.resume();
-    switch (answer.do) {
-      case "REFUSE": {
-        const body = answer.body ?? "";
-        const headers = { "Content-Length": String(Buffer.byteLength(body)), ...answer.headers };
-        client.end(headText(answer.status, answer.reason ?? "Refused", headers) + body);
-        return;
-      }
-      case "STAY_SILENT":
-        return;
-      case "DRIP_HEADERS": {
-        client.write("HTTP/1.1 200 OK\r\n");
-        const timer = setInterval(() => client.write("X: y\r\n"), 20);
-        client.once("close", () => clearInterval(timer));
-        return;
-      }
-      case "FLOOD_HEADERS": {
-        client.write("HTTP/1.1 200 OK\r\n");
-        const flood = (): void => {
-          while (!client.destroyed && client.write("X-Flood: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n"));
-        };
-        client.on("drain", flood);
-        flood();
-        return;
-      }
-      case "CLOSE":
-        if (answer.by === "RST") client.resetAndDestroy();
-        else client.end();
-        return;
-      case "WRITE":
-        client.write(answer.bytes);
-    }
+    performAnswer(client, answer);
   };
 
   const server = createServer((client) => {
@@ -232,11 +188,6 @@ function refuseCredentials(request: ConnectRequest, dialect: "PLAIN" | "BRIGHT_D
   }
   const headers = { "Proxy-Authenticate": 'Basic realm="proxy"' };
   return { do: "REFUSE", status: 407, reason: "Proxy Authentication Required", headers };
-}
-
-function headText(status: number, reason: string, headers: Readonly<Record<string, string>> = {}): string {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} ${reason}\r\n${lines.join("")}\r\n`;
 }
 
 async function writeEach(socket: Socket, pieces: readonly Buffer[]): Promise<void> {

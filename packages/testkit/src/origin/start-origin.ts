@@ -1,5 +1,6 @@
 import { type Server, type Socket, createServer } from "node:net";
 import { type TlsOptions, TLSSocket, createServer as createTlsServer } from "node:tls";
+import { createWatch } from "../create-watch.ts";
 import { type OriginBehaviour, createOriginReply } from "./origin-reply.ts";
 import { type OriginRequest, parseRequestHead } from "./origin-request.ts";
 
@@ -38,23 +39,8 @@ export async function startOrigin(options: OriginOptions = {}): Promise<Origin> 
   const paths = new Map(Object.entries(options.paths ?? {}));
   const requests: OriginRequest[] = [];
   const open = new Set<Socket>();
-  const watchers = new Set<() => void>();
+  const { changed, until } = createWatch();
   let connections = 0;
-
-  const changed = (): void => {
-    for (const watcher of watchers) watcher();
-  };
-  const until = <T>(read: () => T | undefined): Promise<T> =>
-    new Promise((resolve) => {
-      const watcher = (): void => {
-        const value = read();
-        if (value === undefined) return;
-        watchers.delete(watcher);
-        resolve(value);
-      };
-      watchers.add(watcher);
-      watcher();
-    });
 
   const serve = (socket: Socket, connection: number): void => {
     // Peers reset and vanish by design; each behaviour sees it as `closed`.

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { createWatch } from "../create-watch.ts";
 
 /** One call as it came in. */
 export type ProviderCall = {
@@ -46,21 +47,7 @@ export async function startProviderServer(
 ): Promise<ProviderServer> {
   const calls: ProviderCall[] = [];
   const open = new Set<Socket>();
-  const watchers = new Set<() => void>();
-  const changed = (): void => {
-    for (const watcher of watchers) watcher();
-  };
-  const until = <T>(read: () => T | undefined): Promise<T> =>
-    new Promise((resolve) => {
-      const watcher = (): void => {
-        const value = read();
-        if (value === undefined) return;
-        watchers.delete(watcher);
-        resolve(value);
-      };
-      watchers.add(watcher);
-      watcher();
-    });
+  const { changed, until } = createWatch();
 
   const server = createServer((incoming, response) => {
     readBody(incoming).then(
@@ -112,6 +99,16 @@ export async function startProviderServer(
       await closed;
     },
   };
+}
+
+/** A call's body as a JSON object; null when it is none. */
+export function readObject({ body }: ProviderCall): Readonly<Record<string, unknown>> | null {
+  try {
+    const value: unknown = JSON.parse(body.toString("utf8"));
+    return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : null;
+  } catch {
+    return null;
+  }
 }
 
 async function readBody(incoming: IncomingMessage): Promise<Buffer> {

@@ -1,5 +1,11 @@
 import { fetchLocal } from "./fetch-local.ts";
-import { type ProviderCall, type ProviderServer, type ScriptedAnswer, startProviderServer } from "./provider-server.ts";
+import {
+  type ProviderCall,
+  type ProviderServer,
+  readObject,
+  type ScriptedAnswer,
+  startProviderServer,
+} from "./provider-server.ts";
 
 /** What a browser made of a URL. `text`: a plain-text file, which Chrome shows inside a `<pre>`. */
 export type CloudflarePage = {
@@ -79,7 +85,7 @@ export async function startCloudflareApi(options: CloudflareApiOptions = {}): Pr
     envelope(200, { success: true, errors: [], messages: [], result: { id: "t1", status: token.status } });
 
   const render = async (call: ProviderCall, endpoint: CloudflareRender["endpoint"]): Promise<ScriptedAnswer> => {
-    const body = parse(call.body);
+    const body = readObject(call);
     if (body === null || !isRender(body)) return refuse({ status: 400, message: "Invalid parameters" });
     const url = typeof body["url"] === "string" ? body["url"] : null;
     const now = Date.now();
@@ -197,13 +203,4 @@ function browserTime(browserMs: number | null | undefined): Readonly<Record<stri
 
 function envelope(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): ScriptedAnswer {
   return { status, headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) };
-}
-
-function parse(body: Buffer): Readonly<Record<string, unknown>> | null {
-  try {
-    const value: unknown = JSON.parse(body.toString("utf8"));
-    return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : null;
-  } catch {
-    return null;
-  }
 }

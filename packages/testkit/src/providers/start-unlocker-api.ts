@@ -1,5 +1,11 @@
 import { fetchLocal } from "./fetch-local.ts";
-import { type ProviderCall, type ProviderServer, type ScriptedAnswer, startProviderServer } from "./provider-server.ts";
+import {
+  type ProviderCall,
+  type ProviderServer,
+  readObject,
+  type ScriptedAnswer,
+  startProviderServer,
+} from "./provider-server.ts";
 
 /** What the Unlocker found at a URL. `isBilled` null: its debug header does not say; absent: true. */
 export type UnlockerPage = {
@@ -77,7 +83,7 @@ export async function startUnlockerApi(options: UnlockerApiOptions = {}): Promis
   let everywhere: UnlockerAnswer | null = null;
 
   const unlock = async (call: ProviderCall): Promise<ScriptedAnswer> => {
-    const body = parse(call.body);
+    const body = readObject(call);
     const problem = body === null ? "body" : problemOf(body);
     if (body === null || problem !== null) {
       return json(400, { error: "Request validation failed", error_code: "validation", details: [problem] });
@@ -195,15 +201,6 @@ function refuse({ code, status = 502, header = "x-brd-error-code", headers = {} 
       [header]: code,
     },
   };
-}
-
-function parse(body: Buffer): Readonly<Record<string, unknown>> | null {
-  try {
-    const value: unknown = JSON.parse(body.toString("utf8"));
-    return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : null;
-  } catch {
-    return null;
-  }
 }
 
 function text(status: number, body: string): ScriptedAnswer {
