@@ -114,7 +114,7 @@ test("W4 with a running bound the claim steps over held hosts and quarantined ro
 const BLOCKED: Record<string, { overrides: Partial<NewJob>; block(): Promise<unknown> }> = {
   "a held host": {
     overrides: { hostKey: "slow.example.com" },
-    block: () => hold("slow.example.com", 600),
+    block: () => hold("slow.example.com", 250),
   },
   "a quarantined route": { overrides: { routes: ["UNLOCKER"] }, block: () => quarantine("UNLOCKER") },
 };
@@ -149,7 +149,7 @@ test.each([
     let moved = 0;
     let batches = 0;
     for (let last = 1_000; last >= 1_000; batches += 1) {
-      last = await deferJobs(sql, { limit: 1_000 });
+      last = (await deferJobs(sql, { limit: 1_000, ...OPTIONS })).taken;
       moved += last;
     }
     expect(moved).toBe(count);
@@ -169,10 +169,10 @@ test.each([
 test("J9 a claim looks at a bounded number of a caller's jobs that it can't take", async () => {
   await submitMany("big", 5_000, { hostKey: "slow.example.com" });
   await submitMany("big", 1);
-  await hold("slow.example.com", 600);
+  await hold("slow.example.com", 250);
   await untilAllDue();
   expect(await claim(database)).toEqual([]);
-  while ((await deferJobs(sql, { limit: 1_000 })) === 1_000);
+  while ((await deferJobs(sql, { limit: 1_000, ...OPTIONS })).taken === 1_000);
   expect(await claim(database)).toHaveLength(1);
 });
 
@@ -181,18 +181,45 @@ test("W2 deferred jobs of a held host are due when its hold ends; a claim clears
   const other = await submitOne(database);
   await hold("slow.example.com", 30);
   await untilAllDue();
-  expect(await deferJobs(sql, { limit: 100 })).toBe(1);
+  expect(await deferJobs(sql, { limit: 100, ...OPTIONS })).toMatchObject({ taken: 1, ended: [] });
   const deferred = await deferredOf(id);
   expect(deferred?.by).toBe("host:slow.example.com");
   expect(deferred?.in_seconds).toBeGreaterThan(28);
   expect(deferred?.in_seconds).toBeLessThan(31);
   expect(await deferredOf(other)).toMatchObject({ by: null });
-  expect(await deferJobs(sql, { limit: 100 })).toBe(0);
+  expect(await deferJobs(sql, { limit: 100, ...OPTIONS })).toMatchObject({ taken: 0, ended: [] });
   await sql`update host_holds set held_until = clock_timestamp()`;
   await sql`update jobs set due_at = clock_timestamp() where id = ${id}`;
   const leases = await claim(database);
   expect(leases.map((lease) => lease.id).toSorted()).toEqual([id, other].toSorted());
   expect(await deferredOf(id)).toMatchObject({ by: null });
+});
+
+test("J5 a job whose host is held past its deadline ends at once with DEADLINE_EXCEEDED; one whose route is shut that long waits", async () => {
+  const over = await submitOne(database, { hostKey: "slow.example.com", deadlineSeconds: 20 });
+  const suspect = await submitOne(database, { hostKey: "slow.example.com", deadlineSeconds: 20 });
+  const later = await submitOne(database, { hostKey: "slow.example.com" });
+  const shut = await submitOne(database, { routes: ["UNLOCKER"], deadlineSeconds: 20 });
+  await sql`update jobs set suspected_at = clock_timestamp() where id = ${suspect}`;
+  await hold("slow.example.com", 60);
+  await quarantine("UNLOCKER", 60_000);
+  await untilAllDue();
+  const { taken, ended } = await deferJobs(sql, { limit: 100, ...OPTIONS });
+  expect(taken).toBe(4);
+  expect(ended.map(({ id, status }) => [id, status])).toEqual([
+    [over, "FAILED"],
+    [suspect, "FAILED"],
+  ]);
+  const rows = await sql`
+    select id, failure ->> 'code' as code, attempts_used, attempt_number, deferred_by from jobs
+    where id = any (${[over, suspect]}) order by created_at`;
+  const end = { code: "DEADLINE_EXCEEDED", attempts_used: 0, attempt_number: 0, deferred_by: null };
+  expect(rows).toEqual([
+    { id: over, ...end },
+    { id: suspect, ...end },
+  ]);
+  expect(await deferredOf(later)).toMatchObject({ by: "host:slow.example.com" });
+  expect(await deferredOf(shut)).toMatchObject({ by: "route:UNLOCKER" });
 });
 
 test("W4 jobs deferred by quarantined routes are due when the first opens, and at once when any of them is released", async () => {
@@ -201,7 +228,7 @@ test("W4 jobs deferred by quarantined routes are due when the first opens, and a
   await quarantine("DATACENTER", 120_000);
   await quarantine("UNLOCKER");
   await untilAllDue();
-  expect(await deferJobs(sql, { limit: 100 })).toBe(2);
+  expect(await deferJobs(sql, { limit: 100, ...OPTIONS })).toMatchObject({ taken: 2, ended: [] });
   expect(await deferredOf(both)).toMatchObject({ by: "route:DATACENTER,UNLOCKER" });
   expect((await deferredOf(both))?.in_seconds).toBeLessThan(121);
   expect(await deferredOf(one)).toMatchObject({ by: "route:UNLOCKER" });
@@ -219,7 +246,7 @@ test("W4 suspects are deferred too, and a job that a release resumes keeps an ea
   await sql`update jobs set suspected_at = clock_timestamp(), due_at = clock_timestamp() where id = ${id}`;
   await quarantine("UNLOCKER");
   expect(await claim(database, 1, { of: "SUSPECTS" })).toEqual([]);
-  expect(await deferJobs(sql, { limit: 100 })).toBe(1);
+  expect(await deferJobs(sql, { limit: 100, ...OPTIONS })).toMatchObject({ taken: 1, ended: [] });
   await sql`update jobs set due_at = '2026-01-01' where id = ${id}`;
   expect(await resumeDeferredJobs(sql, { deferredBy: "route:UNLOCKER", limit: 100 })).toBe(1);
   const [row] = await sql`select due_at from jobs where id = ${id}`;
@@ -232,7 +259,7 @@ test("W4 a release that was cut off after its commit is finished by the sweep, i
   await quarantine("UNLOCKER");
   await quarantine("RESIDENTIAL");
   await untilAllDue();
-  expect(await deferJobs(sql, { limit: 100 })).toBe(7);
+  expect(await deferJobs(sql, { limit: 100, ...OPTIONS })).toMatchObject({ taken: 7, ended: [] });
   await sql`delete from route_quarantines where route = 'UNLOCKER'`;
   expect((await sweepPassedHolds(sql, { limit: 3 })).resumed).toBe(3);
   expect((await sweepPassedHolds(sql, { limit: 3 })).resumed).toBe(2);

@@ -37,7 +37,7 @@ const COMMANDS: Record<string, (id: string, lease: { id: string; token: string }
   "release to the next route": (_id, lease) =>
     releaseJobs(sql, [{ ...lease, dueInMs: 0, next: "NEXT_ROUTE" }], OPTIONS),
   reserve: (id, { token }) => reserve(database, { id, token, route: "DIRECT" }, 0),
-  defer: () => deferJobs(sql, { limit: 100 }),
+  defer: () => deferJobs(sql, { limit: 100, ...OPTIONS }),
   recover: () => recoverLeases(sql, { limit: 100, ...OPTIONS }),
   expire: () => expireJobs(sql, { limit: 100, ...OPTIONS }),
   cancel: (id) => cancelJob(sql, { id, callerId: null }, OPTIONS),

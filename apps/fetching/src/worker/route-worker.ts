@@ -104,8 +104,13 @@ export function createRouteWorker(
     random,
   });
   const attemptParts = createAttemptParts(settings, { sql, ways, admission, spool, store, clock, random, logger });
+  const onEnded = createEndedAnnouncer({ hints, bell });
   const deferrals = createDeferrals({
-    defer: (limit) => deferJobs(sql, { limit }),
+    async defer(limit) {
+      const { taken, ended } = await deferJobs(sql, { limit, jobRetentionMs });
+      onEnded(ended);
+      return taken;
+    },
     monotonicMs: clock.monotonicMs,
     logger,
   });
@@ -124,7 +129,7 @@ export function createRouteWorker(
     release: (release: Release) => releaseJobs(sql, [release], settleOptions),
     isOutage: isDatabaseOutage,
     onShut: () => deferrals.poke(),
-    onEnded: createEndedAnnouncer({ hints, bell }),
+    onEnded,
     signals,
     logger,
   };

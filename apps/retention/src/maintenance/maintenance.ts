@@ -104,7 +104,19 @@ export function createMaintenance(parts: MaintenanceParts): { readonly ticks: Re
       run: (signal) => sweep(BATCH_ROWS, (limit) => closeStrandedDeliveries(sql, limit), signal),
     },
     // Before due jobs are announced: what can't be taken is not rung for, and what can be taken again is.
-    { name: "jobsDeferred", run: (signal) => sweep(BATCH_ROWS, (limit) => deferJobs(sql, { limit }), signal) },
+    {
+      name: "jobsDeferred",
+      run: (signal) =>
+        sweep(
+          BATCH_ROWS,
+          async (limit) => {
+            const { taken, ended } = await deferJobs(sql, { limit, jobRetentionMs });
+            announce(ended);
+            return taken;
+          },
+          signal,
+        ),
+    },
     { name: "jobsResumed", run: (signal) => resumeJobs(signal) },
     {
       name: "jobsAnnounced",
