@@ -1,6 +1,6 @@
+import { createDatabase } from "@keble-scraper/db";
 import { claimJobs, quarantineRoute, releaseRoute, reserveCost } from "@keble-scraper/db/commands/fetching";
 import { createTestSignals, page, startConnectProxy, startTcpProxy } from "@keble-scraper/testkit";
-import postgres from "postgres";
 import { expect, test } from "vitest";
 import { type FetchRig, openFetchRig, untilEnded } from "./worker-fixtures.ts";
 
@@ -66,10 +66,16 @@ test("W1 a job that waits for money keeps its booked times, and loses no attempt
   await waits.held;
   await database.refuse();
   waits.release();
-  const probe = postgres(database.through(rig.settings.database.url), { max: 1, connect_timeout: 2 });
+  const probe = createDatabase({
+    url: database.through(rig.settings.database.url),
+    applicationName: "keble-probe",
+    commandConnections: 1,
+    readConnections: 1,
+    statementTimeoutMs: 1_000,
+  });
   // Each of them has had the time of the worker's own first try.
-  for (let tries = 0; tries < 3; tries += 1) await expect(probe`select 1`.execute()).rejects.toThrow();
-  await probe.end();
+  for (let tries = 0; tries < 3; tries += 1) await expect(probe.commands`select 1`.execute()).rejects.toThrow();
+  await probe.stop(performance.now());
   await database.restore();
   await signals.reached("finished", isOf(id));
   const row = await rowOf(rig, id);
