@@ -120,6 +120,16 @@ describe("what origins may do, through the browser", () => {
       stall(`HTTP/1.1 302 Found\r\nLocation: /ok\r\nContent-Length: 99999999\r\n\r\n${"x".repeat(9_999)}`),
       { ok: true },
     ],
+    [
+      "reason-control",
+      bytesThenEnd(`HTTP/1.1 200 Fi\x01ne\r\nContent-Type: ${HTML}\r\nContent-Length: 5\r\n\r\n<p>hi`),
+      { ok: true, response: { httpStatus: 200 } },
+    ],
+    [
+      "status-407",
+      bytes("HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\nContent-Length: 1\r\n\r\nx"),
+      { ok: true, response: { httpStatus: 407 } },
+    ],
     ["truncated-length", bytesThenEnd(`${LENGTH}<p>cut`), failure("TRUNCATED_BODY", "RETRY")],
     ["truncated-chunk", bytesThenEnd(`${CHUNKED}5\r\n<p>ab\r\n`), failure("TRUNCATED_BODY", "RETRY")],
     ["body-stalls", stall(`${LENGTH}<p>stop`), failure("BODY_TIMEOUT", "RETRY")],
@@ -154,6 +164,13 @@ describe("what origins may do, through the browser", () => {
     expect((await rig.render("http://origin.example.com/hop1")).outcome).toMatchObject(failure("TOO_MANY_REDIRECTS"));
     const { outcome } = await rig.render("http://origin.example.com/hop2");
     expect(outcome.ok && outcome.response.redirects.length).toBe(5);
+  });
+
+  // The browser takes it for its proxy's and shows nothing of it.
+  it("a 407 behind TLS is the target's answer, not asked for again", async () => {
+    tls[0]?.on("/407", bytes("HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\nContent-Length: 1\r\n\r\nx"));
+    const { outcome } = await rig.render("https://origin.example.com:8443/407");
+    expect(outcome).toMatchObject({ sent: true, ...failure("HTTP_CLIENT_ERROR", "TERMINAL") });
   });
 
   it("a document's https head is held to our limits, too", async () => {

@@ -71,6 +71,13 @@ describe("a rendered page", () => {
     if (capture === "SCREENSHOT") expect([body.readUInt32BE(16), body.readUInt32BE(20)]).toEqual([1_280, 16_384]);
   });
 
+  // A picture comes from the browser in one piece: noise of 4,096 by 16,384 took 1 GiB of the worker and its loop for 4 s.
+  it("W9 is a screenshot of no more pixels than 1,280 by 16,384, however wide", async () => {
+    origin.on("/", html(`<body style="margin:0"><div style="width:40000px;height:40000px">vast</div>`));
+    const { body } = await rig.render(`${BASE}/`, { capture: "SCREENSHOT" });
+    expect([body.readUInt32BE(16), body.readUInt32BE(20)]).toEqual([4_096, 5_120]);
+  });
+
   it.each(["DOM", "SCREENSHOT", "PDF", "MHTML"] as const)(
     "W9 is refused when its %s is larger than the job allows",
     async (capture) => {

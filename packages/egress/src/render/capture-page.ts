@@ -14,6 +14,9 @@ export type CaptureSource = { readonly session: CDPSession; readonly frameId: st
 const SCREENSHOT_HEIGHT_MAX = 16_384;
 const SCREENSHOT_WIDTH_MAX = 4_096;
 
+/** The usual width at the greatest height, 60 MiB of noise: a picture comes in one piece, in base64, and is held as such. */
+const SCREENSHOT_PIXELS_MAX = 1_280 * SCREENSHOT_HEIGHT_MAX;
+
 /** Pages of a PDF; what follows is left out. */
 const PDF_PAGES_MAX = 500;
 
@@ -70,7 +73,8 @@ const SERIALISE = `(origin, charsMax) => {
 async function drawPage(session: CDPSession): Promise<Buffer> {
   const { cssContentSize, cssLayoutViewport } = await session.send("Page.getLayoutMetrics");
   const width = Math.min(SCREENSHOT_WIDTH_MAX, Math.max(1, cssLayoutViewport.clientWidth, cssContentSize.width));
-  const height = Math.min(SCREENSHOT_HEIGHT_MAX, Math.max(1, cssLayoutViewport.clientHeight, cssContentSize.height));
+  const heightMax = Math.min(SCREENSHOT_HEIGHT_MAX, Math.floor(SCREENSHOT_PIXELS_MAX / width));
+  const height = Math.min(heightMax, Math.max(1, cssLayoutViewport.clientHeight, cssContentSize.height));
   const { data } = await session.send("Page.captureScreenshot", {
     format: "png",
     captureBeyondViewport: true,

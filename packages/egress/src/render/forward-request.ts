@@ -73,7 +73,11 @@ export async function forwardRequest(
     // Its end is the connection's end, and is so for the browser.
     response.useChunkedEncodingByDefault = false;
   }
-  response.writeHead(head.statusCode ?? 502, head.statusMessage, [...passOn(head.rawHeaders), "Connection", "close"]);
+  response.writeHead(head.statusCode ?? 502, toReason(head.statusMessage), [
+    ...passOn(head.rawHeaders),
+    "Connection",
+    "close",
+  ]);
   // A head does not wait for its body's first byte; `flushHeaders` would write it in UTF-8.
   response.write(NOTHING);
   try {
@@ -157,6 +161,11 @@ function passOn(rawHeaders: readonly string[], ...others: readonly string[]): st
     kept.push(name, lower === "location" ? toReadableLocation(value) : value);
   }
   return kept;
+}
+
+/** Parsers take any byte in a reason phrase that is on its line; writers take what may be in a header. */
+function toReason(text: string | undefined): string {
+  return (text ?? "").replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, "");
 }
 
 /** The browser shows headers as text and drops bytes that are none in UTF-8: those are percent-encoded, as in a fetch. */

@@ -86,9 +86,19 @@ export function createRendering(
 }
 
 /** What Chromium itself says about the connection behind the tunnel, or about the body. */
-export function failAsNetError(netError: string, { record }: Rendering): FetchOutcome {
+export function failAsNetError(netError: string, { record, job }: Rendering): FetchOutcome {
+  if (netError === TARGETS_OWN_407) {
+    record.progress.sent = true;
+    return record.fail(upstreamFailure("HTTP_CLIENT_ERROR", { httpStatus: 407, nativeCode: netError }));
+  }
   const meaning = classifyNetError(netError);
-  if (meaning === "RENDER_FAILED") return record.fail(upstreamFailure("RENDER_FAILED", { nativeCode: netError }));
+  if (meaning === "RENDER_FAILED") {
+    record.progress.sent ||= job.bytes() > 0;
+    return record.fail(upstreamFailure("RENDER_FAILED", { nativeCode: netError }));
+  }
   record.progress.sent ||= !/^(?:DNS|CONNECT|TLS)_/.test(meaning);
   return record.failAs(meaning, netError);
 }
+
+/** A target behind TLS that asks for a proxy's password: Chromium takes that for its proxy's and shows nothing of the answer. */
+const TARGETS_OWN_407 = "ERR_UNEXPECTED_PROXY_AUTH";
