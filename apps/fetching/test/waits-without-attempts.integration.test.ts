@@ -79,7 +79,7 @@ test("W1 a job that waits for money keeps its booked times, and loses no attempt
   await database.restore();
   await signals.reached("finished", isOf(id));
   const row = await rowOf(rig, id);
-  expect(row).toMatchObject({ attempts_used: row?.status === "RUNNING" ? 1 : 0, booking: BOOKING });
+  expect(row).toMatchObject({ attempts_used: row?.["status"] === "RUNNING" ? 1 : 0, booking: BOOKING });
   expect(await rig.ledger(id)).toEqual([]);
 });
 
