@@ -1,4 +1,5 @@
 import type { Clock } from "@keble-scraper/service";
+import { remember } from "../remember.ts";
 import type { AdmissionKey } from "./admission-key.ts";
 import { AWAY, redisScript, type RedisScripts } from "./redis-scripts.ts";
 
@@ -73,14 +74,7 @@ export function createClocks(parts: {
   const seen = new Map<AdmissionKey, { readonly untilMs: number; readonly home: Home }>();
 
   function see(key: AdmissionKey, untilMs: number, home: Home): void {
-    const known = seen.get(key);
-    seen.delete(key);
-    seen.set(key, { untilMs: Math.max(known?.untilMs ?? 0, untilMs), home });
-    if (seen.size <= SEEN_MAX) return;
-    for (const oldest of seen.keys()) {
-      seen.delete(oldest);
-      return;
-    }
+    remember(seen, key, { untilMs: Math.max(seen.get(key)?.untilMs ?? 0, untilMs), home }, SEEN_MAX);
   }
 
   function seenAheadMs(key: AdmissionKey): number {

@@ -1,4 +1,5 @@
 import type { Clock } from "@keble-scraper/service";
+import { remember } from "../remember.ts";
 
 /** What is known of hosts that want to be left alone. */
 export type Holds = {
@@ -33,7 +34,7 @@ export function createHolds(parts: {
   const learned = new Map<string, number>();
   /** What the last looks found; kept for as long as they are fresh. */
   const looked = new Map<string, { readonly atMs: number; readonly heldUntilMs: number }>();
-  let asked = new Map<string, PromiseWithResolve>();
+  let asked = new Map<string, Waiter>();
   let isAsking = false;
 
   function heldMs(hostKey: string, nowMs: number): number {
@@ -53,13 +54,13 @@ export function createHolds(parts: {
     isAsking = false;
   }
 
-  async function askBatch(batch: readonly (readonly [string, PromiseWithResolve])[]): Promise<void> {
+  async function askBatch(batch: readonly (readonly [string, Waiter])[]): Promise<void> {
     const atMs = clock.monotonicMs();
     try {
       const holds = await parts.listHostHolds(batch.map(([hostKey]) => hostKey));
       for (const [hostKey, waiter] of batch) {
         const ms = holds.get(hostKey) ?? 0;
-        remember(looked, hostKey, { atMs, heldUntilMs: ms > 0 ? clock.monotonicMs() + ms : 0 });
+        remember(looked, hostKey, { atMs, heldUntilMs: ms > 0 ? clock.monotonicMs() + ms : 0 }, HOSTS_MAX);
         waiter.resolve(heldMs(hostKey, clock.monotonicMs()));
       }
     } catch (error) {
@@ -83,18 +84,18 @@ export function createHolds(parts: {
     learn(hostKey, ms) {
       const nowMs = clock.monotonicMs();
       if (ms <= 0) return;
-      remember(learned, hostKey, Math.max(learned.get(hostKey) ?? 0, nowMs + ms));
+      remember(learned, hostKey, Math.max(learned.get(hostKey) ?? 0, nowMs + ms), HOSTS_MAX);
     },
   };
 }
 
-type PromiseWithResolve = {
+type Waiter = {
   readonly promise: Promise<number>;
   resolve(ms: number): void;
   reject(error: unknown): void;
 };
 
-function createWaiter(): PromiseWithResolve {
+function createWaiter(): Waiter {
   let resolve: (ms: number) => void = () => undefined;
   let reject: (error: unknown) => void = () => undefined;
   const promise = new Promise<number>((onValue, onError) => {
@@ -102,15 +103,4 @@ function createWaiter(): PromiseWithResolve {
     reject = onError;
   });
   return { promise, resolve, reject };
-}
-
-/** Newest last; the oldest goes first. */
-function remember<T>(map: Map<string, T>, key: string, value: T): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size <= HOSTS_MAX) return;
-  for (const oldest of map.keys()) {
-    map.delete(oldest);
-    return;
-  }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from "@keble-scraper/service";
+import { remember } from "../remember.ts";
 import type { AdmissionKey } from "./admission-key.ts";
 
 /** How many jobs wait for a host or route, by and large: it spreads those that are sent back. */
@@ -37,18 +38,9 @@ export function createWaitingCounts(parts: {
       if (entry.pending !== null) return entry.pending;
       if (nowMs - entry.atMs < FRESH_MS) return Promise.resolve(entry.value);
       entry.atMs = nowMs;
-      entries.delete(key);
-      entries.set(key, entry);
-      if (entries.size > KEYS_MAX) dropOldest(entries);
+      remember(entries, key, entry, KEYS_MAX);
       entry.pending = read(key, entry);
       return entry.pending;
     },
   };
-}
-
-function dropOldest(entries: Map<AdmissionKey, Entry>): void {
-  for (const key of entries.keys()) {
-    entries.delete(key);
-    return;
-  }
 }

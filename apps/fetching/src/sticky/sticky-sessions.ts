@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { type Clock, SYSTEM_CLOCK } from "@keble-scraper/service";
+import { remember } from "../remember.ts";
 import { AWAY, redisScript, type RedisScripts } from "../admission/redis-scripts.ts";
 
 /** Whose exit it is: equal in all four, and jobs share one. */
@@ -54,15 +55,13 @@ export function createStickySessions(parts: {
   const createId = parts.createId ?? (() => randomBytes(12).toString("hex"));
   const local = new Map<string, { id: string; untilMs: number }>();
   /** Rotated while Redis was away: what it still has of them is thrown away. */
-  const owed = new Set<string>();
+  const owed = new Map<string, true>();
 
   function localSession(name: string, candidate: string): string {
     const nowMs = clock.monotonicMs();
     const known = local.get(name);
     const id = known !== undefined && known.untilMs > nowMs ? known.id : candidate;
-    local.delete(name);
-    local.set(name, { id, untilMs: nowMs + ttlMs });
-    dropOldest(local, LOCAL_MAX);
+    remember(local, name, { id, untilMs: nowMs + ttlMs }, LOCAL_MAX);
     return id;
   }
 
@@ -81,8 +80,7 @@ export function createStickySessions(parts: {
       if (blocked === undefined || known?.id === blocked) local.delete(name);
       const reply = await redis.run(ROTATE, [name], [blocked ?? ""]);
       if (reply !== AWAY) return;
-      owed.add(name);
-      dropOldest(owed, LOCAL_MAX);
+      remember(owed, name, true, LOCAL_MAX);
     },
   };
 }
@@ -91,15 +89,4 @@ export function createStickySessions(parts: {
 function nameOf(prefix: string, { callerId, hostKey, route, stickyKey }: StickyKey): string {
   const digest = createHash("sha256").update(JSON.stringify([callerId, hostKey, route, stickyKey]));
   return `${prefix}:sticky:${digest.digest("base64url")}`;
-}
-
-function dropOldest(
-  entries: { readonly size: number; keys(): Iterable<string>; delete(key: string): boolean },
-  max: number,
-) {
-  if (entries.size <= max) return;
-  for (const oldest of entries.keys()) {
-    entries.delete(oldest);
-    return;
-  }
 }
