@@ -93,8 +93,7 @@ describe("refusals that stand in a body, or in none", () => {
 
   it("W4 nothing at all is the policy's; a page that nobody signed is not the API's", () => {
     expect(emptyRefusal(head(200, {}), 200, WALL_MS)).toMatchObject({ code: "PROVIDER_POLICY" });
-    expect(unmarkedRefusal(head(200, {}), true, WALL_MS)).toMatchObject({ code: "PROVIDER_POLICY" });
-    expect(unmarkedRefusal(head(200, {}), false, WALL_MS)).toMatchObject({
+    expect(unmarkedRefusal(head(200, {}), WALL_MS)).toMatchObject({
       code: "PROVIDER_FAILURE",
       disposition: "RETRY_NEXT_ROUTE",
     });

@@ -54,9 +54,12 @@ export function refusalInBody(head: ResponseHead, text: string, wallMs: number):
   return refusal(head, typeof code === "string" ? readToken(code, CODE_CHARS_MAX) : null, 400, wallMs);
 }
 
-/** An answer of the Unlocker's carries its mark: a page without one was made by whatever stands in its place. */
-export function unmarkedRefusal(head: ResponseHead, isEmpty: boolean, wallMs: number): UpstreamFailure {
-  return isEmpty ? emptyRefusal(head, 200, wallMs) : failureOf(head, NOT_THE_API, "NOT_THE_API", 200, wallMs);
+/**
+ * The failure of an unmarked answer with a body: those of the Unlocker's carry its mark, so that this one was made by
+ * whatever stands in its place. One without a byte is an `emptyRefusal`.
+ */
+export function unmarkedRefusal(head: ResponseHead, wallMs: number): UpstreamFailure {
+  return failureOf(head, NOT_THE_API, "NOT_THE_API", 200, wallMs);
 }
 
 /** The failure of an answer without a byte: how the provider's policy refuses a URL without saying so. */

@@ -84,8 +84,9 @@ export async function callUnlocker(
   };
   if (result.kind === "STOPPED" && (stop.reason === "ABORTED" || !isFinal(decision))) return { kind: "STOPPED" };
   if (decision === null || (result.kind !== "DONE" && !isFinal(decision))) {
-    if (result.kind === "DONE" || result.kind === "STOPPED")
+    if (result.kind === "DONE" || result.kind === "STOPPED") {
       throw new Error("an answer without a decision on its head");
+    }
     const failure = toCallFailure(result, "PAID_EGRESS", usage.requestId);
     const httpStatus = decision?.kind === "PAGE" ? decision.head.httpStatus : null;
     return { kind: "FAILED", failure, httpStatus, refusedBody: null };
@@ -94,8 +95,11 @@ export async function callUnlocker(
   const wallMs = parts.clock.wallMs();
   if (decision.kind !== "PAGE") {
     const body = decision.body.read()?.bytes ?? null;
-    if (decision.kind === "UNMARKED") return refused(unmarkedRefusal(decision.head, body === null, wallMs));
-    return refused(refusalInBody(decision.head, client.redact(body?.toString("utf8") ?? ""), wallMs));
+    const { head: refusing } = decision;
+    if (decision.kind === "REFUSED_IN_BODY") {
+      return refused(refusalInBody(refusing, client.redact(body?.toString("utf8") ?? ""), wallMs));
+    }
+    return refused(body === null ? emptyRefusal(refusing, 200, wallMs) : unmarkedRefusal(refusing, wallMs));
   }
   const { page, url } = decision;
   if (usage.isBilled !== true && ask.purpose === "PAGE" && mayBeSilentRefusal(decision)) {

@@ -12,7 +12,7 @@ import type { FetchOutcome } from "./fetch-outcome.ts";
 import type { FetchRequest } from "./fetch-request.ts";
 import { judgeRefusedBody, toBlocked } from "./judge-answer.ts";
 import { type HopDecision, judgeHead } from "./judge-head.ts";
-import type { PinnedClient } from "./pinned-client.ts";
+import type { PinnedClient, PinnedResult } from "./pinned-client.ts";
 import { isConditional, toRequestHeaders } from "./request-headers.ts";
 import { toRefusedBody } from "./refused-body.ts";
 import type { ResponseHead } from "./response-head.ts";
@@ -48,90 +48,116 @@ export async function fetchAttempt(
   const { url } = request;
   const record = createAttemptRecord({ url, stop: control.stop, meter, monotonicMs: () => clock.monotonicMs() });
   try {
-    return await followChain(request, sink, control, parts, record);
+    return await followChain({ request, sink, control, parts, record, seen: new Set() });
   } finally {
     meter?.end();
   }
 }
 
-async function followChain(
-  request: FetchRequest,
-  sink: BodySink,
-  control: AttemptControl,
-  parts: AttemptParts,
-  record: AttemptRecord,
-): Promise<FetchOutcome> {
+/** `seen`: URLs of the chain so far. */
+type Chain = {
+  readonly request: FetchRequest;
+  readonly sink: BodySink;
+  readonly control: AttemptControl;
+  readonly parts: AttemptParts;
+  readonly record: AttemptRecord;
+  readonly seen: Set<string>;
+};
+
+async function followChain(chain: Chain): Promise<FetchOutcome> {
+  const { request, control, parts, record, seen } = chain;
   const { stop, admit } = control;
-  const { policy, limits, meter } = parts;
-  const { progress, redirects } = record;
-  const seen = new Set<string>();
+  const { robots: gate, meter } = parts;
   let { url, headers } = request;
   for (;;) {
     seen.add(url.href);
     // Before robots.txt is asked: an attempt that ends there has no head of this hop yet.
     record.beginHop(url);
-    const asked = await askRobots(url, { gate: parts.robots, stop, admit, meter, egress: request.egress, record });
+    const asked = await askRobots(url, { gate, stop, admit, meter, egress: request.egress, record });
     if (asked.kind === "END") return asked.outcome;
     if (asked.kind === "STOPPED") return record.stopped();
     const { crawlDelayMs } = asked;
-    const admitted = await admit({ url, purpose: "PAGE", isFirst: !progress.sent, crawlDelayMs, stop });
+    const admitted = await admit({ url, purpose: "PAGE", isFirst: !record.progress.sent, crawlDelayMs, stop });
     if (admitted.kind === "STOPPED") return record.stopped();
     if (admitted.kind === "WAIT") return record.giveBack(admitted.wait);
-    let decision = null as HopDecision | null;
-    const sending = parts.client.request({
-      scope: { ...parts.scope, callerId: request.callerId },
-      egress: request.egress,
-      meter,
-      url,
-      request: { method: request.method, target: url.target, headers: toRequestHeaders(url, headers, parts.userAgent) },
-      stop,
-      progress,
-      timings: record.timings,
-      onHead(head) {
-        record.headArrived();
-        const judged = judgeHead(head, {
-          url,
-          seen,
-          redirectsFollowed: redirects.length,
-          isConditional: isConditional(headers),
-          request,
-          sink,
-          purpose: parts.scope.transport === "ROBOTS" ? "ROBOTS" : "PAGE",
-          policy,
-          limits,
-          wallMs: parts.clock.wallMs(),
-        });
-        ({ decision } = judged);
-        if (decision.kind === "ANSWER") record.reads(decision.body);
-        return judged.verdict;
-      },
-    });
-    const result = await sending.finally(admitted.done);
-    // What a failed answer is stands in its head; how its body went changes nothing, unless the caller ended the attempt.
-    if (decision?.kind === "FAIL" && !(result.kind === "STOPPED" && stop.reason === "ABORTED")) {
-      return refuse(record, decision);
-    }
-    if (result.kind === "STOPPED") return record.stopped();
-    // However the exchange took the end of its socket: the meter ended it.
-    if (meter?.isExceeded === true) return record.failAs("BODY_TOO_LARGE", null);
-    if (result.kind === "REFUSED") return record.refuseTarget();
-    if (result.kind === "ROUTE_FAILED") return record.fail(result.failure);
-    if (result.kind === "FAILED") return record.failAs(result.failure, result.nativeCode);
-    if (decision?.kind !== "ANSWER" && decision?.kind !== "FOLLOW") {
-      throw new Error("a response ended without a decision about its head");
-    }
-    if (decision.kind === "ANSWER") {
-      const wall = decision.screen?.found() ?? null;
-      if (wall !== null) return block(record, wall, result.head, url);
-      return record.succeed(await toFetchResponse(result.head, url, redirects, decision.body, progress.wireBytes));
-    }
-    redirects.push({ url: url.href, httpStatus: result.head.httpStatus });
+    const sent = await sendHop(chain, url, headers).finally(admitted.done);
+    const next = await concludeHop(chain, url, sent);
+    if (next.kind === "END") return next.outcome;
+    record.redirects.push({ url: url.href, httpStatus: next.head.httpStatus });
     // A connection rests from the next turn of the loop on: the next hop, often to the same host, can take it then.
     if (parts.scope.reuse !== "NEVER") await new Promise(setImmediate);
     // Scheme, host or port changed: nothing of the caller's goes there.
-    if (decision.url.origin !== url.origin) headers = {};
-    ({ url } = decision);
+    if (next.url.origin !== url.origin) headers = {};
+    ({ url } = next);
   }
+}
+
+/** `decision`: null when no final head came. */
+type SentHop = { readonly result: PinnedResult; readonly decision: HopDecision | null };
+
+/** Sends one admitted hop, and reads what its head makes worth reading. */
+async function sendHop(chain: Chain, url: VettedUrl, headers: FetchRequest["headers"]): Promise<SentHop> {
+  const { request, sink, control, parts, record, seen } = chain;
+  let decision: HopDecision | null = null;
+  const result = await parts.client.request({
+    scope: { ...parts.scope, callerId: request.callerId },
+    egress: request.egress,
+    meter: parts.meter,
+    url,
+    request: { method: request.method, target: url.target, headers: toRequestHeaders(url, headers, parts.userAgent) },
+    stop: control.stop,
+    progress: record.progress,
+    timings: record.timings,
+    onHead(head) {
+      record.headArrived();
+      const judged = judgeHead(head, {
+        url,
+        seen,
+        redirectsFollowed: record.redirects.length,
+        isConditional: isConditional(headers),
+        request,
+        sink,
+        purpose: parts.scope.transport === "ROBOTS" ? "ROBOTS" : "PAGE",
+        policy: parts.policy,
+        limits: parts.limits,
+        wallMs: parts.clock.wallMs(),
+      });
+      ({ decision } = judged);
+      if (decision.kind === "ANSWER") record.reads(decision.body);
+      return judged.verdict;
+    },
+  });
+  return { result, decision };
+}
+
+type NextHop =
+  | { readonly kind: "END"; readonly outcome: FetchOutcome }
+  | { readonly kind: "FOLLOW"; readonly url: VettedUrl; readonly head: ResponseHead };
+
+/** What a hop that was sent leads to. */
+async function concludeHop(
+  { control: { stop }, parts: { meter }, record }: Chain,
+  url: VettedUrl,
+  { result, decision }: SentHop,
+): Promise<NextHop> {
+  const end = (outcome: FetchOutcome): NextHop => ({ kind: "END", outcome });
+  // What a failed answer is stands in its head; how its body went changes nothing, unless the caller ended the attempt.
+  if (decision?.kind === "FAIL" && !(result.kind === "STOPPED" && stop.reason === "ABORTED")) {
+    return end(refuse(record, decision));
+  }
+  if (result.kind === "STOPPED") return end(record.stopped());
+  // However the exchange took the end of its socket: the meter ended it.
+  if (meter?.isExceeded === true) return end(record.failAs("BODY_TOO_LARGE", null));
+  if (result.kind === "REFUSED") return end(record.refuseTarget());
+  if (result.kind === "ROUTE_FAILED") return end(record.fail(result.failure));
+  if (result.kind === "FAILED") return end(record.failAs(result.failure, result.nativeCode));
+  const { head } = result;
+  if (decision?.kind === "FOLLOW") return { kind: "FOLLOW", url: decision.url, head };
+  if (decision?.kind !== "ANSWER") throw new Error("a response ended without a decision about its head");
+  const wall = decision.screen?.found() ?? null;
+  if (wall !== null) return end(block(record, wall, head, url));
+  const { redirects, progress } = record;
+  return end(record.succeed(await toFetchResponse(head, url, redirects, decision.body, progress.wireBytes)));
 }
 
 /** A failed answer, with what was read of its body; a wall's page says so in there. */
