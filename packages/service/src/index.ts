@@ -19,16 +19,10 @@ export type { AbortReason, Lease, RunControl } from "./lease-keeper.ts";
 export { createLogger, flushLogger, type Logger } from "./logger.ts";
 export { closeServer, listenAt } from "./http-listener.ts";
 export { createHints, type Hints } from "./hints.ts";
+export { FETCH_SLOTS_MAX } from "./fetching-setting-table.ts";
 export { PROCESS_KINDS, type ProcessKind } from "./setting.ts";
 export type { HostPort } from "./setting-parsers.ts";
-export {
-  type Environment,
-  ENVIRONMENTS,
-  FETCH_SLOTS_MAX,
-  type LogLevel,
-  SETTINGS,
-  type SettingName,
-} from "./setting-table.ts";
+export { type Environment, ENVIRONMENTS, type LogLevel, SETTINGS, type SettingName } from "./setting-table.ts";
 export type { SettingsFault } from "./setting-values.ts";
 export { renderSettingsPage } from "./settings-page.ts";
 export {
