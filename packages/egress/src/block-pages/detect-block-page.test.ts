@@ -340,6 +340,12 @@ describe("ordinary pages", () => {
     }
   });
 
+  test("W4 a sample of 64 KiB counts as a body that is larger than it", () => {
+    const wall = `<script>window["bobcmn"]="1"</script>Please enable JavaScript to view the page content.<br/>Your support ID is: 1`;
+    expect(detect(["", 200, {}, wall.padEnd(BLOCK_SAMPLE_BYTES_MAX - 1)])).toEqual({ name: "F5" });
+    expect(detect(["", 200, {}, wall.padEnd(BLOCK_SAMPLE_BYTES_MAX)])).toBeNull();
+  });
+
   test("markers behind the first 64 KiB are not looked at", () => {
     const far = `${" ".repeat(BLOCK_SAMPLE_BYTES_MAX)}unusual traffic from your computer network`;
     expect(detect(["", 429, {}, far])).toBeNull();
