@@ -195,6 +195,8 @@ describe("a proxy that takes names only", () => {
     ["Proxy-Status", 'p.example; next-hop="10.0.0.5"'],
     ["Proxy-Status", 'p.example; next-hop="[::1]:443"'],
     ["Proxy-Status", "p.example; next-hop=127.0.0.1:443"],
+    ["Proxy-Status", 'p.example; next-hop="[fe80::1%eth0]:443"'],
+    ["Proxy-Status", 'p.example; next-hop="[::ffff:10.0.0.5]"'],
     ["X-BRD-Debug", "req_id=1; destination_ip=169.254.169.254; billed=true"],
   ])("W6 an answer whose %s names a private end is refused: %s", async (name, value) => {
     await using origin = await startOrigin({ paths: { ...PAGES, "/moved": redirect("http://second.example.com/ok") } });

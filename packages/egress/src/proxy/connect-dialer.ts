@@ -144,9 +144,11 @@ function leadsToForbidden(head: ConnectHead, policy: VetAddressesOptions): boole
 function namedAddresses(head: ConnectHead): readonly string[] {
   const hop = parseProxyStatus(head.value("proxy-status") ?? "")[0]?.nextHop ?? "";
   const debug = /(?:^|;)\s*destination_ip=([^;\s]+)/i.exec(head.value("x-brd-debug") ?? "")?.[1] ?? "";
-  return [hop, debug].map(withoutPort).filter((text) => parseAddress(text) !== null);
+  return [hop, debug].map(toAddressText).filter((text) => parseAddress(text) !== null);
 }
 
-function withoutPort(text: string): string {
-  return /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
+/** Without port, brackets and zone: the zone of a link-local address says on which of the proxy's own wires it is. */
+function toAddressText(text: string): string {
+  const host = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
+  return host.replace(/%.*$/s, "");
 }
