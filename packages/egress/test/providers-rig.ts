@@ -8,6 +8,7 @@ import {
   type FetchOutcome,
   type EgressLimits,
   type FetchRequest,
+  type Hop,
   type PinnedClientOverrides,
   type Resolver,
   type Transport,
@@ -68,6 +69,30 @@ export function createCloudflareRig(
 /** The body of a call, parsed. */
 export function bodyOf(server: Pick<UnlockerApiServer, "calls">, index = 0): Record<string, unknown> {
   return JSON.parse(server.calls[index]!.body.toString("utf8")) as Record<string, unknown>;
+}
+
+/** For an outcome that the lines before have ruled out. */
+export function never(): never {
+  throw new Error("this outcome was not to be");
+}
+
+/** Everything is let go, and written down. */
+export function watching(): { readonly admit: AdmitHop; readonly hops: Hop[]; readonly done: () => number } {
+  const hops: Hop[] = [];
+  let done = 0;
+  return {
+    hops,
+    done: () => done,
+    admit: (hop) => {
+      hops.push(hop);
+      return Promise.resolve({
+        kind: "GO",
+        done() {
+          done += 1;
+        },
+      });
+    },
+  };
 }
 
 function toRig(transport: Transport): ProviderRig {
