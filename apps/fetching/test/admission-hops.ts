@@ -31,6 +31,12 @@ export function jobOf(more: Partial<AdmittedJob> = {}): AdmittedJob {
   return { ...own, booking: null, claimedAtMs: nowMs, deadlineAtMs: nowMs + 600_000, ...more };
 }
 
+/** The most of these moments in any second. */
+export function peakOf(times: readonly number[]): number {
+  const sorted = times.toSorted((one, other) => one - other);
+  return Math.max(...sorted.map((from) => sorted.filter((at) => at >= from && at < from + 1_000).length));
+}
+
 function createTestStop(): Hop["stop"] & { fire(reason: "ABORTED" | "ATTEMPT_LIMIT"): void } {
   const controller = new AbortController();
   const listeners = new Set<() => void>();

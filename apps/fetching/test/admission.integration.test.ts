@@ -8,7 +8,7 @@ import { EARLY_MS } from "../src/admission/admission-key.ts";
 import { type Clocks, createClocks, type Turn } from "../src/admission/clocks.ts";
 import { createRedisScripts, type RedisScripts } from "../src/admission/redis-scripts.ts";
 import { createSlots, type Slots } from "../src/admission/slots.ts";
-import { hopTo, jobOf } from "./admission-hops.ts";
+import { hopTo, jobOf, peakOf } from "./admission-hops.ts";
 
 const logger = createLogger({ name: "t", level: "silent" });
 const WAIT_MS = 5_000;
@@ -100,12 +100,6 @@ function listGaps(turns: readonly { readonly atMs: number }[]): number[] {
   return times.slice(1).map((atMs, index) => atMs - times[index]!);
 }
 
-/** The most of these moments in any second. */
-function peakOf(times: readonly number[]): number {
-  const sorted = times.toSorted((one, other) => one - other);
-  return Math.max(...sorted.map((from) => sorted.filter((at) => at >= from && at < from + 1_000).length));
-}
-
 describe("clocks in Redis", () => {
   it("W1 four workers book one time each 22 ms, 46 in no second, and what is refused moves no clock", async () => {
     const clocks = await Promise.all(Array.from({ length: 4 }, openClocks));
@@ -134,7 +128,7 @@ describe("clocks in Redis", () => {
     expect(ahead).toMatchObject({ isBooked: true, atMs: first.nowMs + 3_000 });
     // Neither of them booked anything.
     const second = await clocks.take(FIFTY);
-    expect(second.atMs).toBeLessThan(first.atMs + 2 * FIFTY_MS + 50);
+    expect(second.atMs).toBeCloseTo(Math.max(first.atMs + FIFTY_MS, second.nowMs), 1);
     const isVoid = await clocks.take({ ...FIFTY, bookedAtMs: first.nowMs - WAIT_MS - 1 });
     expect(isVoid.atMs).toBeGreaterThan(second.atMs);
     const isAbsurd = await clocks.take({ ...FIFTY, bookedAtMs: first.nowMs + 10 * WAIT_MS });
@@ -208,12 +202,13 @@ describe("admission with Redis", () => {
     );
     const inTurn = sentMs.toSorted((one, other) => one - other);
     for (const [index, ms] of inTurn.entries()) expect(ms).toBeGreaterThan(index * FIFTY_MS - 2);
-    expect(inTurn.at(-1)).toBeLessThan(80 * FIFTY_MS + 1_000);
+    expect(inTurn.at(-1)).toBeLessThan(80 * FIFTY_MS + 5_000);
   });
 
   it("W1 requests that wake late for their turns never bunch, over workers, and catch up", async () => {
     const routes = { DIRECT: { requestsPerSecond: 50, concurrency: null } };
     const workers = await Promise.all(Array.from({ length: 4 }, () => openAdmission({ routes })));
+    const startedMs = performance.now();
     // Every worker slept through the turns of all its jobs.
     const sentMs = await Promise.all(
       Array.from({ length: 60 }, async (_, index) => {
@@ -222,17 +217,13 @@ describe("admission with Redis", () => {
         const job = jobOf({ hostKey: "127.0.0.1:8080", booking });
         const verdict = await workers[index % 4]!.forJob(job, 60_000).admit(hopTo("http://127.0.0.1:8080/"));
         expect(verdict.kind).toBe("GO");
-        return performance.now();
+        return performance.now() - startedMs;
       }),
     );
     const inTurn = sentMs.toSorted((one, other) => one - other);
-    expect(peakOf(sentMs)).toBeLessThanOrEqual(50);
-    // What the answer to the first of them took is not theirs to wait for: 40 ms.
-    for (const [index, ms] of inTurn.entries()) {
-      expect(ms - inTurn[0]!).toBeGreaterThan(index * FIFTY_PACE_MS - EARLY_MS - 40);
-    }
+    for (const [index, ms] of inTurn.entries()) expect(ms).toBeGreaterThan(index * FIFTY_PACE_MS - EARLY_MS - 2);
     // Whoever is late waits for the pace alone, not for a turn in a queue that grows.
-    expect(inTurn.at(-1)! - inTurn[0]!).toBeLessThan(59 * FIFTY_MS + 2_000);
+    expect(inTurn.at(-1)).toBeLessThan(59 * FIFTY_MS + 5_000);
     expect(await plain.exists(`${redis.prefix}:admission:slots:route:DIRECT`)).toBe(0);
   });
 
@@ -264,7 +255,8 @@ describe("admission with Redis", () => {
     const startedMs = performance.now();
     const other = worker.forJob(jobOf({ hostKey: "other.example.com" }), 60_000);
     expect((await other.admit(hopTo("http://other.example.com/"))).kind).toBe("GO");
-    expect(performance.now() - startedMs).toBeLessThan(500);
+    // Behind one of the slow host's it would have waited for a second at least.
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
     // Two have asked the route for its time: the one that went, and the other host's.
     const route = Number(await plain.get(`${redis.prefix}:admission:clock:route:DIRECT`)) / 1_000;
     expect(route - Date.now()).toBeLessThan(2 * FIFTY_MS + 5);
@@ -321,7 +313,7 @@ describe("admission with Redis", () => {
     expect((await verdict).kind).toBe("STOPPED");
     const again = worker.forJob(jobOf({ booking: attempt.booking() }), 60_000);
     expect((await again.admit(hopTo("http://a.example.com/"))).kind).toBe("GO");
-    // The two booked three seconds' worth in all? No: the carried time was used, so the next one is a single interval on.
+    // The carried time was used: the clock stands one interval behind it, and not two.
     const aheadMs = Number(await plain.get(`${redis.prefix}:admission:clock:route:DIRECT`)) / 1_000 - Date.now();
     expect(aheadMs).toBeLessThan(1_105);
   });
@@ -333,13 +325,13 @@ describe("slots in Redis", () => {
 
   it("W2 a dead worker's slot comes back when its lease is over, not before", async () => {
     const two = [{ key: "route:DIRECT", slotsMax: 2, paceMs: null }] as const;
-    const [dead, alive, other] = await Promise.all([openSlots(400), openSlots(), openSlots(400)]);
+    const [dead, alive, other] = await Promise.all([openSlots(1_000), openSlots(), openSlots(1_000)]);
     const startedMs = performance.now();
     expect(await dead.take(holder("dead"), two)).toBeNull();
     expect(await alive.take(holder("alive"), two)).toBeNull();
     expect(await other.take(holder("other"), two)).toMatchObject({ limit: two[0] });
     await expect.poll(() => other.take(holder("other"), two), { interval: 20, timeout: 5_000 }).toBeNull();
-    expect(performance.now() - startedMs).toBeGreaterThan(395);
+    expect(performance.now() - startedMs).toBeGreaterThan(995);
   });
 
   it("W2 a renewal keeps the slots of the leases it names, and of no others", async () => {
