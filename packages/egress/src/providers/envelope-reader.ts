@@ -1,4 +1,5 @@
 import { type BodyStage, StageFailure } from "../transport/body-stage.ts";
+import { BACKSLASH, createJsonTextReader, type JsonTextReader, QUOTE } from "./json-text-reader.ts";
 
 /**
  * Reads a JSON envelope as it streams: the text of its top-level `result`, when that is a string, is decoded into chunks
@@ -14,11 +15,6 @@ export type EnvelopeReader = BodyStage & {
 /** Errors, messages and meta take a few hundred bytes. */
 const SKELETON_BYTES_MAX = 64 * 1024;
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const REPLACEMENT = 0xfffd;
-const ESCAPES: Readonly<Record<string, number>> = { b: 8, f: 12, n: 10, r: 13, t: 9, '"': 34, "\\": 92, "/": 47 };
-
 /**
  * A reader that takes a result of at most `resultBytesMax`: a longer one is DECODED_TOO_LARGE. What is no JSON on the way
  * is HTTP_PROTOCOL; what is none only in the end shows when the skeleton is parsed.
@@ -26,8 +22,7 @@ const ESCAPES: Readonly<Record<string, number>> = { b: 8, f: 12, n: 10, r: 13, t
 export function createEnvelopeReader(resultBytesMax: number): EnvelopeReader {
   const skeleton: Buffer[] = [];
   let skeletonBytes = 0;
-  let chunks: Buffer[] | null = null;
-  let resultBytes = 0;
+  let result: JsonTextReader | null = null;
   let depth = 0;
   let where: "OUTSIDE" | "TEXT" | "RESULT" = "OUTSIDE";
   let isEscaped = false;
@@ -35,31 +30,32 @@ export function createEnvelopeReader(resultBytesMax: number): EnvelopeReader {
   let key = "";
   let isKey = false;
   let isValueOfResult = false;
-  /** The characters of an escape inside the result that are still to come; null: in none. */
-  let escape: string | null = null;
-  /** A first half of a surrogate pair that waits for its second. */
-  let half: number | null = null;
 
   const keep = (bytes: Buffer): void => {
+    if (bytes.length === 0) return;
     skeletonBytes += bytes.length;
     if (skeletonBytes > SKELETON_BYTES_MAX) throw new StageFailure("HTTP_PROTOCOL");
     skeleton.push(Buffer.from(bytes));
   };
 
-  const outside = (byte: number): void => {
+  const beginText = (): void => {
+    if (depth === 1 && isValueOfResult) {
+      // A second one would leave open which of them counts.
+      if (result !== null) throw new StageFailure("HTTP_PROTOCOL");
+      result = createJsonTextReader(resultBytesMax);
+      where = "RESULT";
+    } else {
+      where = "TEXT";
+      key = "";
+      isKey = depth === 1;
+    }
+    isValueOfResult = false;
+  };
+
+  const readOutside = (byte: number): void => {
     switch (byte) {
       case QUOTE:
-        if (depth === 1 && isValueOfResult) {
-          // A second one would leave open which of them counts.
-          if (chunks !== null) throw new StageFailure("HTTP_PROTOCOL");
-          chunks = [];
-          where = "RESULT";
-        } else {
-          where = "TEXT";
-          key = "";
-          isKey = depth === 1;
-        }
-        isValueOfResult = false;
+        beginText();
         return;
       case 0x7b: // {
       case 0x5b: // [
@@ -83,7 +79,7 @@ export function createEnvelopeReader(resultBytesMax: number): EnvelopeReader {
     }
   };
 
-  const text = (byte: number): void => {
+  const readText = (byte: number): void => {
     if (isEscaped) isEscaped = false;
     else if (byte === BACKSLASH) isEscaped = true;
     else if (byte === QUOTE) {
@@ -93,59 +89,17 @@ export function createEnvelopeReader(resultBytesMax: number): EnvelopeReader {
     if (isKey && key.length < KEY_CHARS_MAX) key += String.fromCharCode(byte);
   };
 
-  /** Reads the result's text from `at` on; answers where it stopped. */
-  const readResult = (chunk: Buffer, from: number): number => {
-    // An escape is longer than what it stands for; a half from the chunk before may still have to be written.
-    const out = Buffer.allocUnsafe(chunk.length - from + 8);
-    let length = 0;
-    const put = (codePoint: number): void => {
-      length += out.write(String.fromCodePoint(codePoint), length, "utf8");
-    };
-    const flushHalf = (): void => {
-      if (half === null) return;
-      half = null;
-      put(REPLACEMENT);
-    };
-    const putUnit = (unit: number): void => {
-      if (half !== null && unit >= 0xdc00 && unit <= 0xdfff) {
-        const high = half;
-        half = null;
-        put(0x10000 + ((high - 0xd800) << 10) + (unit - 0xdc00));
-        return;
-      }
-      flushHalf();
-      if (unit >= 0xd800 && unit <= 0xdbff) half = unit;
-      else put(unit >= 0xdc00 && unit <= 0xdfff ? REPLACEMENT : unit);
-    };
-    let at = from;
-    while (at < chunk.length && where === "RESULT") {
-      const byte = chunk[at] ?? 0;
-      if (escape !== null) {
-        escape += String.fromCharCode(byte);
-        at += 1;
-        const unit = readEscape(escape);
-        if (unit === "MORE") continue;
-        escape = null;
-        putUnit(unit);
-      } else if (byte === BACKSLASH) {
-        escape = "";
-        at += 1;
-      } else if (byte === QUOTE) {
-        flushHalf();
-        where = "OUTSIDE";
-        at += 1;
-      } else {
-        flushHalf();
-        const end = plainEnd(chunk, at);
-        length += chunk.copy(out, length, at, end);
-        at = end;
-      }
+  /** Reads one piece of the chunk, and answers where it ends: a byte, or as much of the result as there is. */
+  const step = (chunk: Buffer, at: number): { readonly at: number; readonly isKept: boolean } => {
+    if (where === "RESULT" && result !== null) {
+      const read = result.read(chunk, at);
+      if (read.isClosed) where = "OUTSIDE";
+      return { at: read.at, isKept: false };
     }
-    resultBytes += length;
-    if (resultBytes > resultBytesMax) throw new StageFailure("DECODED_TOO_LARGE");
-    if (length > 0)
-      chunks?.push(length * 2 > out.length ? out.subarray(0, length) : Buffer.from(out.subarray(0, length)));
-    return at;
+    const byte = chunk[at] ?? 0;
+    if (where === "TEXT") readText(byte);
+    else readOutside(byte);
+    return { at: at + 1, isKept: true };
   };
 
   return {
@@ -153,26 +107,23 @@ export function createEnvelopeReader(resultBytesMax: number): EnvelopeReader {
       let at = 0;
       let keptTo = 0;
       while (at < chunk.length) {
-        if (where === "RESULT") {
-          at = readResult(chunk, at);
+        const next = step(chunk, at);
+        if (!next.isKept) {
+          keep(chunk.subarray(keptTo, at));
           // The quote that ended it stays in the skeleton.
-          keptTo = (where as string) === "RESULT" ? at : at - 1;
-          continue;
+          keptTo = where === "RESULT" ? next.at : next.at - 1;
         }
-        if (where === "TEXT") text(chunk[at] ?? 0);
-        else outside(chunk[at] ?? 0);
-        at += 1;
-        if ((where as string) === "RESULT") keep(chunk.subarray(keptTo, at));
+        ({ at } = next);
       }
-      if (where !== "RESULT") keep(chunk.subarray(keptTo, at));
+      keep(chunk.subarray(keptTo, at));
     },
     end() {},
     abandon() {
-      chunks = null;
+      result = null;
       skeleton.length = 0;
     },
     skeleton: () => Buffer.concat(skeleton).toString("utf8"),
-    result: () => chunks,
+    result: () => result?.chunks() ?? null,
   };
 }
 
@@ -187,26 +138,4 @@ function isResultKey(raw: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** The UTF-16 unit that an escape (behind its backslash) stands for. */
-function readEscape(escape: string): number | "MORE" {
-  if (escape.startsWith("u")) {
-    if (!/^u[0-9a-f]{0,4}$/iu.test(escape)) throw new StageFailure("HTTP_PROTOCOL");
-    return escape.length < 5 ? "MORE" : Number.parseInt(escape.slice(1), 16);
-  }
-  const unit = ESCAPES[escape];
-  if (unit === undefined) throw new StageFailure("HTTP_PROTOCOL");
-  return unit;
-}
-
-/** Where the plain bytes from `at` on end: at a quote, a backslash, or the chunk's end. Control characters are no JSON. */
-function plainEnd(chunk: Buffer, at: number): number {
-  let end = at;
-  for (; end < chunk.length; end += 1) {
-    const byte = chunk[end] ?? 0;
-    if (byte === QUOTE || byte === BACKSLASH) break;
-    if (byte < 0x20) throw new StageFailure("HTTP_PROTOCOL");
-  }
-  return end;
 }
