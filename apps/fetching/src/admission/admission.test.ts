@@ -261,9 +261,9 @@ describe("admission", () => {
   });
 
   it("W2 slots without a rate have no pace", async () => {
-    const settings = { hostRequestsPerSecond: null };
-    const { admission, sql } = openRig({ settings });
-    const both = [admitOne(admission), admitOne(admission)];
+    const { admission, sql } = openRig({ routes: { DIRECT: { requestsPerSecond: null, concurrency: 2 } } });
+    const exempt = { hostKey: "127.0.0.1:8080" };
+    const both = [1, 2].map(() => admitOne(admission, exempt, hopTo("http://127.0.0.1:8080/")));
     expect((await Promise.all(both)).map(({ kind }) => kind)).toEqual(["GO", "GO"]);
     expect([sql.steps, sql.paces, admission.state.held]).toEqual([[], [], 2]);
   });
@@ -311,7 +311,6 @@ describe("admission", () => {
 
   it("W2 the pace holds for a route without slots, and both paces are taken or none", async () => {
     const { admission, sql, nextAtMs } = openRig({
-      settings: { hostConcurrency: null },
       routes: { DIRECT: { requestsPerSecond: 1, concurrency: null } },
     });
     const exempt = hopTo("http://127.0.0.1:8080/");
