@@ -88,6 +88,13 @@ describe("a rendered page", () => {
     },
   );
 
+  // A fault would lose the attempt, and hold back its process's other jobs for what one page's style says.
+  it("that cannot be printed is RENDER_FAILED, and no fault", async () => {
+    origin.on("/", html(`<style>@page { size: 1000000in 1000000in }</style><p>vast`));
+    const { outcome } = await rig.render(`${BASE}/`, { capture: "PDF" });
+    expect(outcome).toMatchObject({ ok: false, failure: { code: "RENDER_FAILED", nativeCode: "NOT_CAPTURED" } });
+  });
+
   it("goes to the sink piece by piece, and ends with the sink's own fault", async () => {
     origin.on("/", html(`<p>${"x".repeat(200_000)}`));
     const { writes, body } = await rig.render(`${BASE}/`);

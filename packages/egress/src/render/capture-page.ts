@@ -1,11 +1,15 @@
 import type { Capture } from "@keble-scraper/contract";
 import type { CDPSession } from "playwright-core";
 
-/** What a page became. TOO_LARGE: more than it may; nothing of it is kept. ELSEWHERE: the page is not at its own origin any more. */
+/**
+ * What a page became. TOO_LARGE: more than it may; nothing of it is kept. ELSEWHERE: the page is not at its own origin any more.
+ * NOT_CAPTURED: the browser lives and says that it cannot: a page can ask for paper of no size that there is.
+ */
 export type Captured =
   | { readonly kind: "ARTIFACT"; readonly bytes: Buffer; readonly contentType: string; readonly essence: string }
   | { readonly kind: "TOO_LARGE" }
-  | { readonly kind: "ELSEWHERE" };
+  | { readonly kind: "ELSEWHERE" }
+  | { readonly kind: "NOT_CAPTURED" };
 
 /** A loaded page, and where its script and style cannot reach. */
 export type CaptureSource = { readonly session: CDPSession; readonly frameId: string; readonly origin: string };
@@ -26,14 +30,30 @@ const READ_BYTES = 256 * 1024;
 export async function capturePage(capture: Capture, source: CaptureSource, bytesMax: number): Promise<Captured> {
   const dom = await captureDom(source, capture === "DOM" ? bytesMax : 0);
   if (capture === "DOM" || dom.kind === "ELSEWHERE") return dom;
+  try {
+    return await take(capture, source.session, bytesMax);
+  } catch (error) {
+    if (isRefusal(error)) return { kind: "NOT_CAPTURED" };
+    throw error;
+  }
+}
+
+async function take(capture: Exclude<Capture, "DOM">, session: CDPSession, bytesMax: number): Promise<Captured> {
   switch (capture) {
     case "SCREENSHOT":
-      return within(bytesMax, await drawPage(source.session), "image/png");
+      return within(bytesMax, await drawPage(session), "image/png");
     case "PDF":
-      return printPage(source.session, bytesMax);
+      return printPage(session, bytesMax);
     case "MHTML":
-      return within(bytesMax, await snapshotPage(source.session), "multipart/related");
+      return within(bytesMax, await snapshotPage(session), "multipart/related");
   }
+}
+
+/** An answer of the browser's to a command; what is gone gives none. */
+function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof Error && /Protocol error \(\w+\.\w+\): (?!.*(?:crashed|closed|detached))/is.test(error.message)
+  );
 }
 
 /** The document as it is now, serialised with its doctype, as UTF-8. Read from a world of our own, where no script of the page's has been. */
@@ -45,7 +65,8 @@ export async function captureDom({ session, frameId, origin }: CaptureSource, by
     expression,
     returnByValue: true,
   });
-  if (exceptionDetails !== undefined) throw new Error("a document could not be serialised");
+  // A document may be longer than any text.
+  if (exceptionDetails !== undefined) return { kind: "NOT_CAPTURED" };
   const made = result.value as SerialisedDocument;
   if (made.kind !== "HTML") return { kind: made.kind };
   const bytes = Buffer.from(made.text, "utf8");

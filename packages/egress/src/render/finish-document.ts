@@ -79,6 +79,10 @@ async function captureDocument(
   if (captured === STOPPED || captured === TOO_LARGE) return ended(captured);
   if (captured.kind === "TOO_LARGE") return record.failAs("BODY_TOO_LARGE", null);
   if (captured.kind === "ELSEWHERE") return record.fail(leftItsPlace(head));
+  if (captured.kind === "NOT_CAPTURED") {
+    const { httpStatus } = head;
+    return record.fail(upstreamFailure("RENDER_FAILED", { origin: "TARGET", httpStatus, nativeCode: "NOT_CAPTURED" }));
+  }
   for (let from = 0; from < captured.bytes.length; from += WRITE_BYTES) {
     const written = await race(Promise.resolve(sink.write(captured.bytes.subarray(from, from + WRITE_BYTES))));
     if (written === STOPPED || written === TOO_LARGE) return ended(written);
