@@ -14,7 +14,7 @@ export * from "./queries/find-endpoint.ts";
 export * from "./queries/find-event.ts";
 export * from "./queries/find-job.ts";
 export * from "./queries/find-next-deadline-ms.ts";
-export * from "./queries/get-route-spend.ts";
+export * from "./queries/list-route-spend.ts";
 export type { JobRow } from "./queries/job-row.ts";
 export * from "./queries/list-api-keys.ts";
 export * from "./queries/has-callback-endpoint.ts";

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { settleJobs } from "../src/commands/fetching/index.ts";
-import { getRouteSpend } from "../src/queries/get-route-spend.ts";
+import { listRouteSpend } from "../src/queries/list-route-spend.ts";
 import { listBudgets, readBudgetCursor } from "../src/queries/list-budgets.ts";
 import { sumUsage } from "../src/queries/sum-usage.ts";
 import {
@@ -65,7 +65,7 @@ test("usage is summed by route and by label, for one caller or all, over the tim
 test("what each route spent is told by day and month, and budgets are paged by their key", async () => {
   await sql`insert into budgets (scope, name, period, starts_on, settled_micros) values
     ('ROUTE', 'DATACENTER', 'DAY', '2020-02-29', 77), ('ROUTE', 'DATACENTER', 'MONTH', '2020-02-01', 78)`;
-  expect(await getRouteSpend(sql)).toEqual([
+  expect(await listRouteSpend(sql)).toEqual([
     { route: "DATACENTER", period: "DAY", settledMicros: 1_350, reservedMicros: 0, overrunMicros: 0 },
     { route: "DATACENTER", period: "MONTH", settledMicros: 1_350, reservedMicros: 0, overrunMicros: 0 },
   ]);

@@ -3,7 +3,7 @@ import {
   type QuarantineRow,
   type RouteSpendRow,
   countInFlightByRoute,
-  getRouteSpend,
+  listRouteSpend,
   listQuarantines,
 } from "@keble-scraper/db";
 import type { FetchingContext } from "./context.ts";
@@ -14,7 +14,7 @@ import { closedReason, healthOf, findQuarantine } from "./route-states.ts";
 export async function getRouteInfos({ database, catalogue }: FetchingContext): Promise<RouteInfo[]> {
   const [quarantines, spend, inFlight] = await Promise.all([
     listQuarantines(database.commands),
-    getRouteSpend(database.commands),
+    listRouteSpend(database.commands),
     countInFlightByRoute(database.commands),
   ]);
   return catalogue.map((entry) =>

@@ -1,4 +1,4 @@
-import { getRouteSpend, listAttempts, listQuarantines } from "@keble-scraper/db";
+import { listRouteSpend, listAttempts, listQuarantines } from "@keble-scraper/db";
 import { quarantineRoute, releaseRoute } from "@keble-scraper/db/commands/fetching";
 import { page, redirect, startConnectProxy, startOrigin, startUnlockerApi } from "@keble-scraper/testkit";
 import { describe, expect, test } from "vitest";
@@ -48,7 +48,7 @@ test("W3 an attempt by a proxy costs what its socket carried, within what was re
   expect(attempt).toMatchObject({ outcome: "SUCCEEDED", route: "DATACENTER", costMicros: cost });
   expect(attempt?.costReservedMicros).toBe(Math.ceil(((10_000_000 + 200_000 + 327_680) * 600_000) / 1e9));
   expect(job.limits.costMicros).toBe(cost);
-  const spend = await getRouteSpend(rig.database.commands);
+  const spend = await listRouteSpend(rig.database.commands);
   expect(JSON.stringify(spend)).toContain(`"settledMicros":${cost}`);
   expect(JSON.stringify(spend)).not.toContain('"settledMicros":0');
 });
@@ -238,14 +238,14 @@ test("J3 an attempt that meets a held host at a later hop is handed back uncount
   await using rig = await openFetchRig();
   await using other = await startOrigin();
   const hosts = [rig.origin, other].map(({ port }) => `127.0.0.1:${port}`);
-  await rig.database.commands`
-    insert into host_holds (host_key, held_until) values (${hosts[1] ?? ""}, clock_timestamp() + interval '4 s')`;
-  const heldAt = performance.now();
   await rig.startWorker({
     env: { SCRAPER_DEVELOPMENT_ALLOWED_TARGETS: hosts.join(","), SCRAPER_HTTP_ATTEMPT_SECONDS: "1" },
   });
   rig.origin.on("/moved", redirect(`http://${hosts[1] ?? ""}/page`));
   other.on("/page", page("page"));
+  await rig.database.commands`
+    insert into host_holds (host_key, held_until) values (${hosts[1] ?? ""}, clock_timestamp() + interval '4 s')`;
+  const heldAt = performance.now();
   const id = await rig.submit("/moved", { deadlineSeconds: 600 });
   await expect.poll(() => rig.ledger(id), { timeout: 10_000, interval: 10 }).toEqual(["HANDED_BACK"]);
   expect(await rig.read(id)).toMatchObject({ status: "WAITING", limits: { attemptsUsed: 0 } });

@@ -10,7 +10,7 @@ export type RouteSpendRow = {
 };
 
 /** What each route spent in the current day and month (UTC); a period without a row has had no reservation. */
-export async function getRouteSpend(sql: Tx): Promise<RouteSpendRow[]> {
+export async function listRouteSpend(sql: Tx): Promise<RouteSpendRow[]> {
   return sql<RouteSpendRow[]>`
     select b.name as route, b.period, b.settled_micros::float8 as "settledMicros", b.reserved_micros::float8 as "reservedMicros",
            b.overrun_micros::float8 as "overrunMicros"
