@@ -140,7 +140,7 @@ test("hot commands never scan the jobs, whatever the statistics say", async () =
   await listDueJobs(narrow.commands, 10);
   await releaseJobs(narrow.commands, [{ ...leases[30]!, dueInMs: 1 }], OPTIONS);
   await cancelJob(narrow.commands, { id: leases[31]!.id, callerId: null }, OPTIONS);
-  await reserve(narrow, leases[32]!, 0);
+  await reserve(narrow, leases[32]!, 0, { routeDay: 1 });
   await settleJobs(narrow.commands, [{ ...failedRetryably(leases[32]!), hasReservation: true }], OPTIONS);
   await narrow.commands`insert into host_holds values ('127.0.0.1', clock_timestamp() + interval '2 min')`;
   expect(await claim(narrow, 5)).toEqual([]);

@@ -1,3 +1,4 @@
+import { createGate } from "@keble-scraper/testkit";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import {
   type AttemptReport,
@@ -129,6 +130,28 @@ test("W3 settled spend is CAP_EXCEEDED; what is out with running attempts is CAP
   await settleJobs(sql, [paid(succeeded(second), 1_000)], OPTIONS);
   expect(await reserve(database, third, 1, caps)).toBe("CAP_EXCEEDED");
   expect(await budgets()).toEqual({ settled: 1_500, reserved: 0, overrun: 0 });
+});
+
+test("W3 jobs that wait for money do not stand in the way of the settle that frees it", async () => {
+  await submitMany(3);
+  const [first, second, third] = (await claim(database, 3)) as [JobLease, JobLease, JobLease];
+  const caps = { routeDay: 1_500 };
+  expect(await reserve(database, first, 1_000, caps)).toBe("RESERVED");
+  const lock = createGate();
+  const locked = createGate();
+  const settling = sql.begin(async (tx) => {
+    await tx`select from budgets for update`;
+    locked.open();
+    await lock.opened;
+  });
+  await locked.opened;
+  try {
+    expect(await reserve(database, second, 1_000, caps)).toBe("CAPACITY");
+    expect(await reserve(database, third, 1_501, caps)).toBe("CAP_EXCEEDED");
+  } finally {
+    lock.open();
+    await settling;
+  }
 });
 
 test("W3 what earlier attempts cost counts against the job's own cap", async () => {

@@ -32,6 +32,8 @@ export type CostVerdict = "RESERVED" | "CAP_EXCEEDED" | "CAPACITY" | "STALE";
  * the reservation that is there answers. Locks the job, then budgets in the order of their key.
  */
 export async function reserveCost(sql: Sql, request: CostRequest): Promise<CostVerdict> {
+  const refusal = await foresee(sql, request);
+  if (refusal !== null) return refusal;
   try {
     return await sql.begin(async (tx) => {
       const verdict = await reserve(tx, request);
@@ -45,6 +47,27 @@ export async function reserveCost(sql: Sql, request: CostRequest): Promise<CostV
   }
 }
 
+/**
+ * What the budgets say without their locks; null: nothing speaks against it. Jobs that wait for money ask again and again:
+ * they may not stand in the way of the settles that free it. Settled spend only grows within its period, so what it has
+ * filled stays filled; what is reserved may be free in a moment, and is asked for again then.
+ */
+async function foresee(sql: Tx, { id, token, route, micros, caps }: CostRequest): Promise<CostVerdict | null> {
+  if (Object.values(caps).every((cap) => cap === null)) return null;
+  const rows = await sql<BudgetState[]>`
+    select b.scope, b.period, b.settled_micros::float8 as settled, (b.reserved_micros + ${micros}::bigint)::float8 as reserved
+    from jobs j
+    cross join lateral (select (clock_timestamp() at time zone 'UTC')::date as today offset 0) t
+    cross join lateral (values
+      ('CALLER', j.caller_id, 'DAY', t.today), ('CALLER', j.caller_id, 'MONTH', month_of(t.today)),
+      ('ROUTE', ${route}::text, 'DAY', t.today), ('ROUTE', ${route}::text, 'MONTH', month_of(t.today))
+    ) k (scope, name, period, starts_on)
+    join budgets b using (scope, name, period, starts_on)
+    where j.id = ${id} and j.lease_token = ${token} and j.attempt_route = ${route} and j.lease_until > clock_timestamp()
+      and j.reserved_micros is null and j.cost_micros + ${micros}::bigint <= j.cost_cap_micros`;
+  return refusalOf(rows, micros, caps);
+}
+
 class Refused extends Error {
   readonly verdict: CostVerdict;
   constructor(verdict: CostVerdict) {
@@ -53,14 +76,15 @@ class Refused extends Error {
   }
 }
 
-type ReservedRow = {
-  readonly job: "STALE" | "RESERVED" | "CAP_EXCEEDED" | "ASKING";
-  readonly scope: "ROUTE" | "CALLER" | null;
-  readonly period: "DAY" | "MONTH" | null;
+type BudgetState = {
+  readonly scope: "ROUTE" | "CALLER";
+  readonly period: "DAY" | "MONTH";
   readonly settled: number;
   /** With this reservation. */
   readonly reserved: number;
 };
+
+type ReservedRow = { readonly job: "STALE" | "RESERVED" | "CAP_EXCEEDED" | "ASKING" } & BudgetState;
 
 async function reserve(tx: Tx, { id, token, route, micros, caps }: CostRequest): Promise<CostVerdict> {
   const rows = await tx<ReservedRow[]>`
@@ -98,13 +122,17 @@ async function reserve(tx: Tx, { id, token, route, micros, caps }: CostRequest):
     from judged g left join counted c on true`;
   const job = rows[0]?.job ?? "STALE";
   if (job !== "ASKING") return job;
+  return refusalOf(rows, micros, caps) ?? "RESERVED";
+}
+
+function refusalOf(rows: readonly BudgetState[], micros: number, caps: CostCaps): "CAP_EXCEEDED" | "CAPACITY" | null {
   const capped = rows.map((row) => ({ ...row, cap: capOf(caps, row) ?? Number.POSITIVE_INFINITY }));
   if (capped.some((row) => row.settled + micros > row.cap)) return "CAP_EXCEEDED";
   if (capped.some((row) => row.settled + row.reserved > row.cap)) return "CAPACITY";
-  return "RESERVED";
+  return null;
 }
 
-function capOf(caps: CostCaps, { scope, period }: ReservedRow): number | null {
+function capOf(caps: CostCaps, { scope, period }: BudgetState): number | null {
   if (scope === "ROUTE") return period === "DAY" ? caps.routeDay : caps.routeMonth;
   return period === "DAY" ? caps.callerDay : caps.callerMonth;
 }
