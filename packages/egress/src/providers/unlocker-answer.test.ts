@@ -41,6 +41,16 @@ describe("an answer of the Unlocker's", () => {
     expect(failure?.httpStatus).toBe(failure?.origin === "TARGET" ? undefined : 502);
   });
 
+  // Taken for a 200, an error page would be stored as the target's.
+  it.each(["0", "99", "100", "199", "1000", "200 OK", "", "x"])(
+    "W4 a status inside of %j is none of a target's: the provider's failure, for another route",
+    (status) => {
+      const answer = readUnlockerAnswer(head(200, { "x-brd-status-code": status }), WALL_MS);
+      const failure = { code: "PROVIDER_FAILURE", disposition: "RETRY_NEXT_ROUTE", nativeCode: "UNREADABLE_STATUS" };
+      expect(answer).toMatchObject({ kind: "REFUSED", failure });
+    },
+  );
+
   it("without an error header is the target's own, whatever its status", () => {
     for (const status of [200, 204, 304, 404, 429, 502, 503]) {
       const answer = readUnlockerAnswer(head(200, { "x-brd-status-code": String(status) }), WALL_MS);

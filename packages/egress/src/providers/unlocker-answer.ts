@@ -44,6 +44,10 @@ export function readUnlockerAnswer(head: ResponseHead, wallMs: number): Unlocker
     return { kind: "REFUSED", failure: refusal(head, null, head.httpStatus, wallMs) };
   }
   if (inner === null && !isMarked(head)) return { kind: "UNMARKED" };
+  // Some answers come without a status of the target's, which then was a 200; one that is none is no answer of a target's.
+  if (inner === null && head.value("x-brd-status-code") !== null) {
+    return { kind: "REFUSED", failure: failureOf(head, NOT_THE_API, "UNREADABLE_STATUS", 200, wallMs) };
+  }
   return { kind: "TARGET", head: toTargetHead(head, inner ?? 200) };
 }
 
@@ -128,7 +132,7 @@ function isMarked(head: ResponseHead): boolean {
 }
 
 function readStatus(text: string | null): number | null {
-  return text !== null && /^[1-9]\d\d$/u.test(text.trim()) ? Number(text) : null;
+  return text !== null && /^[2-9]\d\d$/u.test(text.trim()) ? Number(text) : null;
 }
 
 /** Headers of the API's own leg, and its marks: none of them is the target's. */
