@@ -55,6 +55,17 @@ const PLAIN_HTTP: readonly Row[] = [
     bytes(`${OK}Transfer-Encoding: chunked\r\n\r\n5;ext=1\r\nhello\r\n0\r\nX-Trailer: 1\r\n\r\n`),
     [200, 5],
   ],
+  // Nobody asked for a coding of the transfer; as it came, the body would be stored packed.
+  [
+    "transfer-gzip",
+    bytesThenEnd(`${OK}Transfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n`),
+    ["DECODING_FAILED", "TERMINAL"],
+  ],
+  [
+    "transfer-chunked-upper-case",
+    bytesThenEnd(`${OK}Transfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n`),
+    [200, 5],
+  ],
   ["ok-close", bytesThenEnd(`${OK}\r\nhello`), [200, 5]],
   ["ok-http10", bytesThenEnd("HTTP/1.0 200 OK\r\n\r\nhello"), [200, 5]],
   ["ok-noreason", bytes("HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello"), [200, 5]],

@@ -14,7 +14,9 @@ export type ReadPlan = { readonly verdict: HeadVerdict; readonly body: SinkStage
 export function planRead(head: ResponseHead, sink: EndingSink, maxBodyBytes: number, limits: EgressLimits): ReadPlan {
   if (!head.mayHaveBody) return { verdict: { do: "SKIP" }, body: null };
   const codings = parseContentCodings(head.values("content-encoding"), limits.codingsMax);
-  if (codings === null) return { verdict: { do: "FAIL", kind: "ENCODING_UNSUPPORTED" }, body: null };
+  if (codings === null || hasTransferCoding(head)) {
+    return { verdict: { do: "FAIL", kind: "ENCODING_UNSUPPORTED" }, body: null };
+  }
   const wireBytesMax = codings.length === 0 ? maxBodyBytes : maxBodyBytes + limits.wireSlackBytes;
   if (head.declaredBytes !== null && head.declaredBytes > wireBytesMax) {
     return { verdict: { do: "FAIL", kind: "BODY_TOO_LARGE" }, body: null };
@@ -23,4 +25,9 @@ export function planRead(head: ResponseHead, sink: EndingSink, maxBodyBytes: num
   const stage = createDecoders(codings, body, maxBodyBytes + limits.wireSlackBytes);
   const ceilingBytes = responseCeilingBytes(limits, wireBytesMax);
   return { verdict: { do: "READ", stage, wireBytesMax, ceilingBytes }, body };
+}
+
+/** Chunks are undone by whoever reads the connection; another coding of the transfer is by nobody, and was not asked for. */
+function hasTransferCoding(head: ResponseHead): boolean {
+  return !/^\s*(?:chunked\s*)?$/i.test(head.value("transfer-encoding") ?? "");
 }
