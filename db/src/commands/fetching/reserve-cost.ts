@@ -29,7 +29,8 @@ export type CostVerdict = "RESERVED" | "CAP_EXCEEDED" | "CAPACITY" | "STALE";
  * Reserves money before a paid dispatch, under the job's fence, in the day and month (UTC) of this moment, for the route
  * and for the caller: settled + reserved never passes a cap, under any concurrency, because every budget is judged
  * under its row's lock, with the reservation in it, and all is undone unless all allow it. Asked again under one token,
- * the reservation that is there answers. Locks the job, then budgets in the order of their key.
+ * the reservation that is there answers. Locks the job, then budgets in the order of their key; nothing where a cap is full
+ * already.
  */
 export async function reserveCost(sql: Sql, request: CostRequest): Promise<CostVerdict> {
   const refusal = await foresee(sql, request);
