@@ -1,6 +1,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Origin, type Receiver, type Stack, startOrigin, startReceiver, startStack } from "@keble-scraper/testkit";
+import {
+  type Origin,
+  type Receiver,
+  type Stack,
+  startOrigin,
+  startReceiver,
+  startStack,
+  type UnlockerApiServer,
+} from "@keble-scraper/testkit";
 
 /** A running product with an origin it may fetch and a receiver it may call. */
 export type Rig = AsyncDisposable & { readonly stack: Stack; readonly origin: Origin; readonly receiver: Receiver };
@@ -106,4 +114,13 @@ export function countLines(rig: Rig, text: string): number {
   const workers = readdirSync(logs).filter((name) => name.startsWith("worker-fetch"));
   const lines = workers.flatMap((name) => readFileSync(join(logs, name), "utf8").split("\n"));
   return lines.filter((line) => line.includes(text)).length;
+}
+
+/** Settings that turn UNLOCKER on, with a stand-in behind it. */
+export function unlockerEnv(unlocker: UnlockerApiServer) {
+  return {
+    SCRAPER_UNLOCKER_URL: unlocker.url,
+    SCRAPER_UNLOCKER_API_KEY: unlocker.apiKey,
+    SCRAPER_UNLOCKER_ZONE: unlocker.zone,
+  };
 }

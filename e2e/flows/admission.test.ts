@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { type Origin, startOrigin } from "@keble-scraper/testkit";
+import { type Origin, startOrigin, startUnlockerApi } from "@keble-scraper/testkit";
 import { describe, expect, test } from "vitest";
 import { openPrivateRedis } from "../private-redis.ts";
-import { countLines, jobAt, jobFor, openRig, submitMany } from "../stack-fixtures.ts";
+import { countLines, jobAt, jobFor, openRig, submitMany, unlockerEnv } from "../stack-fixtures.ts";
 
 /** The gate sends a quarter of it: the spacing of its seconds is that of all others. */
 const JOBS = process.env["KEBLE_LONG"] === "1" ? 1_000 : 250;
@@ -75,12 +75,20 @@ test("W2 a host that asked for 7 s, in seconds or as a date, is touched by no wo
   await using redis = await openPrivateRedis();
   await using dated = await startOrigin();
   await using free = await startOrigin();
+  await using unlocker = await startUnlockerApi();
   await using rig = await openRig({
     args: ["--fetch-workers=3"],
     origins: [dated, free],
-    env: { SCRAPER_REDIS_URL: redis.url, SCRAPER_POLL_INTERVAL_SECONDS: "0.5", SCRAPER_RETRY_BASE_MS: "1" },
+    env: {
+      SCRAPER_REDIS_URL: redis.url,
+      SCRAPER_POLL_INTERVAL_SECONDS: "0.5",
+      SCRAPER_RETRY_BASE_MS: "1",
+      ...unlockerEnv(unlocker),
+    },
   });
   const { api } = rig.stack;
+  // A wait is no reason to pay for another way.
+  const mayPay = { routes: ["DIRECT", "UNLOCKER"], limits: { costCapMicros: 10_000_000 } };
   const held = [
     { origin: rig.origin, times: refuseFirst(rig.origin, () => "7") },
     // A date has whole seconds: this one is 7 to 8 s ahead.
@@ -91,14 +99,14 @@ test("W2 a host that asked for 7 s, in seconds or as a date, is touched by no wo
   ];
   const ids: string[] = [];
   for (const { origin } of held) {
-    const { id } = await api.submit(jobAt(origin, "/page"));
+    const { id } = await api.submit(jobAt(origin, "/page", mayPay));
     ids.push(id);
     // Once it waits, its attempt is settled and the hold is a row.
     await expect
       .poll(async () => (await api.call("GET", `/v1/jobs/${id}`)).body, { timeout: 10_000, interval: 20 })
       .toMatchObject({ status: "WAITING" });
   }
-  for (const { origin } of held) ids.push(...(await submitMany(rig, 20, jobAt(origin, "/page"))));
+  for (const { origin } of held) ids.push(...(await submitMany(rig, 20, jobAt(origin, "/page", mayPay))));
   await redis.flush();
   const elsewhere = watchVisits(free);
   const { id: freeId } = await api.submit(jobAt(free, "/page"));
@@ -107,6 +115,7 @@ test("W2 a host that asked for 7 s, in seconds or as a date, is touched by no wo
   for (const id of ids) {
     expect(await api.finished(id, 60_000)).toMatchObject({ status: "SUCCEEDED", result: { route: "DIRECT" } });
   }
+  expect(unlocker.requests).toHaveLength(0);
   for (const { times } of held) {
     const [refusedAt = 0, ...later] = times;
     expect(later).toHaveLength(21);

@@ -3,14 +3,16 @@ import {
   type ConnectProxy,
   createGate,
   page,
+  requireChromium,
   startCloudflareApi,
   startConnectProxy,
   startUnlockerApi,
   type UnlockerApiServer,
 } from "@keble-scraper/testkit";
+import { findChromium } from "@keble-scraper/egress/render";
 import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { countLines, jobFor, openRig, QUICK_RECOVERY, type Rig, submitMany } from "../stack-fixtures.ts";
+import { countLines, jobFor, openRig, QUICK_RECOVERY, type Rig, submitMany, unlockerEnv } from "../stack-fixtures.ts";
 
 const ZONE = { userName: "brd-customer-c1-zone-z1", password: "zone-password-canary" };
 const PAID = { limits: { costCapMicros: 10_000_000 } };
@@ -26,12 +28,13 @@ describe("each way out, from a submit to its bytes", () => {
   let rig: Rig;
 
   beforeAll(async () => {
+    await requireChromium(() => findChromium(null));
     proxy = await startConnectProxy({ to: () => port, dialect: "BRIGHT_DATA", credentials: ZONE });
     unlocker = await startUnlockerApi();
     cloudflare = await startCloudflareApi();
     rig = await openRig({
       env: {
-        ...envOf(unlocker),
+        ...unlockerEnv(unlocker),
         SCRAPER_LOCAL_RENDER: "on",
         SCRAPER_DATACENTER_PROXY_URL: proxy.url(),
         SCRAPER_DATACENTER_PROXY_PROVIDER: "BRIGHT_DATA",
@@ -101,7 +104,7 @@ describe("each way out, from a submit to its bytes", () => {
 
 test("W4 an operator closes a route and opens it again: its jobs take the next route they list, or wait", async () => {
   await using unlocker = await startUnlockerApi();
-  await using rig = await openRig({ env: { ...envOf(unlocker), SCRAPER_POLL_INTERVAL_SECONDS: "0.5" } });
+  await using rig = await openRig({ env: { ...unlockerEnv(unlocker), SCRAPER_POLL_INTERVAL_SECONDS: "0.5" } });
   const { api, operatorKey: key } = rig.stack;
   rig.origin.on("/page", page("page"));
   const closed = await api.call("POST", "/v1/routes/UNLOCKER/quarantine", { key, body: { note: "bill disputed" } });
@@ -121,7 +124,7 @@ test("W3 two hundred jobs on a cap that pays for forty: forty are sent, whatever
     args: ["--fetch-workers=3"],
     env: {
       ...QUICK_RECOVERY,
-      ...envOf(unlocker),
+      ...unlockerEnv(unlocker),
       SCRAPER_UNLOCKER_DAILY_CAP_MICROS: String(CAP),
       SCRAPER_LOG_LEVEL: "info",
     },
@@ -162,14 +165,6 @@ test("W3 two hundred jobs on a cap that pays for forty: forty are sent, whatever
   const usage = await api.call("GET", "/v1/usage?groupBy=route");
   expect(usage.body).toMatchObject({ total: { costMicros: day.settledMicros } });
 }, 240_000);
-
-function envOf(unlocker: UnlockerApiServer) {
-  return {
-    SCRAPER_UNLOCKER_URL: unlocker.url,
-    SCRAPER_UNLOCKER_API_KEY: unlocker.apiKey,
-    SCRAPER_UNLOCKER_ZONE: unlocker.zone,
-  };
-}
 
 async function run(rig: Rig, more: object) {
   const { id } = await rig.stack.api.submit(jobFor(rig, "/page", more));

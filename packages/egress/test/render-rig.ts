@@ -4,7 +4,7 @@ import { createLocalRenderTransport, type LocalRenderOptions } from "../src/rend
 import { createStubResolver, type Fetched, toRequest } from "./rig.ts";
 
 /** What a page may need on a machine where everybody else works, too. */
-const PATIENT_LIMITS = { connectTimeoutMs: 15_000, responseTimeoutMs: 15_000, bodyIdleTimeoutMs: 15_000 };
+const PATIENT_LIMITS = { connectTimeoutMs: 30_000, responseTimeoutMs: 30_000, bodyIdleTimeoutMs: 30_000 };
 
 /** A render transport whose policy sees public addresses while its sockets go where `dial` says: see `rig.ts`. */
 export type RenderRig = AsyncDisposable & {
