@@ -81,6 +81,17 @@ test("W4 a wrong password closes the route: its job goes on by the next listed r
   expect(proxy.asked).toHaveLength(asked);
 });
 
+test("W4 a job goes on by its next route when it is due, not when its worker polls", async () => {
+  await using rig = await openFetchRig();
+  await using api = await startUnlockerApi();
+  rig.origin.on("/page", page("page"));
+  const id = await rig.submit("/page", { routes: ["UNLOCKER", "DIRECT"], ...CAP });
+  api.always({ script: { status: 401, body: "Auth method is not supported" } });
+  // It looks once as it starts, and then for ten minutes not by itself.
+  await rig.startWorker({ env: { ...unlockerEnv(api), SCRAPER_POLL_INTERVAL_SECONDS: "600" } });
+  expect(await untilEnded(rig, id)).toMatchObject({ status: "SUCCEEDED", result: { route: "DIRECT" } });
+});
+
 test("W4 a job whose only route is quarantined waits with its attempt, and runs once the route is released", async () => {
   await using made = await openProxyRig();
   const { rig } = made;

@@ -243,7 +243,7 @@ describe("a hostile page", () => {
     await Promise.all(
       scripts.map(async ([script, expected], index) => {
         origin.on(`/leave${index}`, page(`<p>here<script>onload = () => { ${script} }</script>`, HTML));
-        const { outcome, body } = await rig.render(`http://a.example.com/leave${index}`, { attemptLimitMs: 8_000 });
+        const { outcome, body } = await rig.render(`http://a.example.com/leave${index}`, { attemptLimitMs: 20_000 });
         expect({ script, ...outcome }).toMatchObject(expected);
         expect(body.toString()).not.toContain("root:");
       }),

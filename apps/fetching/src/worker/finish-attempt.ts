@@ -12,6 +12,8 @@ export type FinishParts = {
   release(release: JobRelease): Promise<readonly EndedJob[]>;
   /** True for errors that say nothing of the row: Postgres is away. */
   isOutage(error: unknown): boolean;
+  /** Told after commit that the job is due again, in milliseconds from now. */
+  onDueIn(ms: number): void;
   /** Told after commit that a host is held or a route shut. */
   onShut(): void;
   /** Told after commit of jobs that ended: wakes whoever waits for them. */
@@ -38,6 +40,7 @@ export async function finishAttempt(
   if (outcome.kind === "RELEASED") {
     parts.onEnded(await release(toJobRelease(job, outcome), control, parts));
     const { dueInMs, horizonInMs, closedBy } = outcome;
+    parts.onDueIn(closedBy === null ? dueInMs : 0);
     parts.logger.info({ ...attempt, dueInMs, horizonInMs, closedBy: closedBy?.code ?? null }, "attempt.released");
     return;
   }
@@ -48,6 +51,7 @@ export async function finishAttempt(
     parts.logger.info({ ...attempt, ...lineOf(outcome.report, verdict) }, "attempt.ended");
     if (outcome.report.hold !== null || outcome.report.quarantine !== null) parts.onShut();
     if (verdict.ended !== null) parts.onEnded([verdict.ended]);
+    else if (verdict.verdict === "SETTLED") parts.onDueIn(outcome.report.waitMs);
   } finally {
     await outcome.body?.discard();
   }

@@ -34,6 +34,7 @@ import { createAttemptParts } from "./attempt-parts.ts";
 import { createCancelWatch } from "./cancel-watch.ts";
 import { createClaimNextJobs } from "./claim-next-jobs.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
+import { createDuePokes } from "./due-pokes.ts";
 import { createDeferrals } from "./deferrals.ts";
 import { finishAttempt } from "./finish-attempt.ts";
 import { runAttempt } from "./run-attempt.ts";
@@ -128,6 +129,7 @@ export function createRouteWorker(
     storeBody: attemptParts.storeBody,
     release: (release: Release) => releaseJobs(sql, [release], settleOptions),
     isOutage: isDatabaseOutage,
+    onDueIn: (ms: number) => duePokes.in(ms),
     onShut: () => deferrals.poke(),
     onEnded,
     signals,
@@ -185,6 +187,7 @@ export function createRouteWorker(
     signals,
     logger,
   });
+  const duePokes = createDuePokes({ poke: () => loop.poke(), pollMs, monotonicMs: clock.monotonicMs });
   const listener = createBellListener({ ...redis, kind: kind.bell, onRing: () => loop.poke() });
   const watch = createCancelWatch({
     running: () => [...inHand.values()],
@@ -203,7 +206,20 @@ export function createRouteWorker(
   };
   return createContainer({
     name: kind.name,
-    components: [database, store, spool, pools, admission.component, bell, hints, deferrals, watch, loop, listener],
+    components: [
+      database,
+      store,
+      spool,
+      pools,
+      admission.component,
+      bell,
+      hints,
+      deferrals,
+      duePokes,
+      watch,
+      loop,
+      listener,
+    ],
     checks: [database, bell.check, listener.check, admission.check],
     logger,
     drainGraceMs,
