@@ -102,11 +102,11 @@ describe("a job is refused", () => {
     });
   });
 
-  test("a route of the other transport: ROUTE_UNAVAILABLE", () => {
-    expect(refusalOf({ routes: ["LOCAL_RENDER"] })).toMatchObject({
-      code: "ROUTE_UNAVAILABLE",
-      details: [{ path: "routes.0" }],
-    });
+  test("a route of the other transport: ROUTE_UNAVAILABLE, saying what it serves", () => {
+    const refusal = refusalOf({ routes: ["LOCAL_RENDER"] });
+    expect(refusal).toMatchObject({ code: "ROUTE_UNAVAILABLE", details: [{ path: "routes.0" }] });
+    expect(refusal?.details?.[0]?.message).toMatch(/^LOCAL_RENDER serves RENDER jobs\. /u);
+  });
   });
 
   test("a paid route without money, also at a price of nothing: it says what one attempt may cost", () => {

@@ -48,11 +48,12 @@ function unavailableRoutes(job: SubmitJob, routes: readonly RouteState[]): Error
     (state) => state.health !== "NOT_CONFIGURED" && ROUTE_TRANSPORTS[state.route] === job.transport,
   );
   const names = configured.map((state) => state.route).join(", ") || "none";
-  return job.routes.flatMap((route, index) =>
-    configured.some((state) => state.route === route)
-      ? []
-      : [{ path: `routes.${index}`, message: `${route} is not available. Available for ${job.transport}: ${names}.` }],
-  );
+  return job.routes.flatMap((route, index) => {
+    if (configured.some((state) => state.route === route)) return [];
+    const serves = ROUTE_TRANSPORTS[route];
+    const why = serves === job.transport ? "is not available" : `serves ${serves} jobs`;
+    return [{ path: `routes.${index}`, message: `${route} ${why}. Available for ${job.transport}: ${names}.` }];
+  });
 }
 
 /** A job without money names no paid route, whatever its price is set to. */
