@@ -107,7 +107,6 @@ describe("a job is refused", () => {
     expect(refusal).toMatchObject({ code: "ROUTE_UNAVAILABLE", details: [{ path: "routes.0" }] });
     expect(refusal?.details?.[0]?.message).toMatch(/^LOCAL_RENDER serves RENDER jobs\. /u);
   });
-  });
 
   test("a paid route without money, also at a price of nothing: it says what one attempt may cost", () => {
     expect(refusalOf({ routes: ["DIRECT", "UNLOCKER"] })).toEqual({
