@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 const conditions = ["@keble-scraper/source"];
@@ -8,6 +9,9 @@ const shared = {
   environments: { __vitest__: { resolve: { conditions } } },
 } as const;
 
+/** vitest's own figure leaves one of two cores idle, while most files wait for servers and browsers. */
+const maxWorkers = Math.max(2, availableParallelism() - 1);
+
 /** One project per level of test. Integration and fault files share one Postgres and one Redis, started by testkit. */
 export default defineConfig({
   test: {
@@ -16,6 +20,7 @@ export default defineConfig({
         ...shared,
         test: {
           name: "unit",
+          maxWorkers,
           include: ["packages/*/src/**/*.test.ts", "apps/*/src/**/*.test.ts", "db/src/**/*.test.ts"],
           retry: 0,
         },
@@ -24,6 +29,7 @@ export default defineConfig({
         ...shared,
         test: {
           name: "integration",
+          maxWorkers,
           include: [
             "packages/*/test/**/*.integration.test.ts",
             "apps/*/test/**/*.integration.test.ts",
