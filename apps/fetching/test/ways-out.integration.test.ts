@@ -1,4 +1,4 @@
-import { listRouteSpend, listAttempts, listQuarantines } from "@keble-scraper/db";
+import { listRouteSpend, listAttempts, listHostHolds, listQuarantines } from "@keble-scraper/db";
 import { quarantineRoute, releaseRoute } from "@keble-scraper/db/commands/fetching";
 import { page, redirect, startConnectProxy, startOrigin, startUnlockerApi } from "@keble-scraper/testkit";
 import { describe, expect, test } from "vitest";
@@ -144,6 +144,22 @@ test("W4 a blocked answer goes on by the next route, and its page is kept as the
     content_type: "text/html",
     state: "AVAILABLE",
   });
+});
+
+test("W2 a target's Retry-After holds its host as a row, no longer than the setting, and its own job for all of it", async () => {
+  await using rig = await openFetchRig();
+  await rig.startWorker({ env: { SCRAPER_HOST_HOLD_SECONDS_MAX: "20" } });
+  rig.origin.on("/page", (reply) =>
+    reply.send({ status: 503, reason: "Busy", headers: { "Retry-After": "50" }, body: "busy" }),
+  );
+  const id = await rig.submit("/page", { deadlineSeconds: 600 });
+  await expect.poll(() => rig.ledger(id), { timeout: 10_000, interval: 10 }).toEqual(["FAILED"]);
+  const [hold] = await listHostHolds(rig.database.commands, [`127.0.0.1:${rig.origin.port}`]);
+  expect(hold?.remainingMs).toBeGreaterThan(10_000);
+  expect(hold?.remainingMs).toBeLessThanOrEqual(20_000);
+  const { status, dueAt, createdAt } = await rig.read(id);
+  expect(status).toBe("WAITING");
+  expect(Date.parse(dueAt) - Date.parse(createdAt)).toBeGreaterThanOrEqual(50_000);
 });
 
 test("W5 jobs of one sticky key share an exit, until a block makes the next attempt come out elsewhere", async () => {
