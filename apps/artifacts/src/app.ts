@@ -31,6 +31,7 @@ const PROBE_KEY = { sha256: "0".repeat(64), generation: "0".repeat(16) };
 export function createArtifacts(settings: ArtifactsSettings, overrides: ArtifactsOverrides = {}): Artifacts {
   const clock = overrides.clock ?? SYSTEM_CLOCK;
   const logger = overrides.logger ?? createLogger({ name: "artifacts", level: settings.logLevel });
+  if (settings.artifacts.store.kind !== "LOCAL") throw new Error("the S3 store is not part of this build");
   const store = createStore(settings.artifacts.store);
   const database = createDatabase({
     url: settings.database.url,

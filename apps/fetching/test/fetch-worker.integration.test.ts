@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { cancelJob } from "@keble-scraper/db/commands/intake";
+import type { Settings } from "@keble-scraper/service";
 import { createGate, createTestSignals } from "@keble-scraper/testkit";
 import { expect, test } from "vitest";
 import { openFetchRig, untilEnded } from "./worker-fixtures.ts";
@@ -30,7 +31,7 @@ test("a page is fetched, kept under its hash and told whole", async () => {
     },
   });
   expect(job.result?.sha256).toMatch(/^[0-9a-f]{64}$/);
-  const stored = await readdir(rig.settings.artifacts.store.directory, { recursive: true });
+  const stored = await readdir(localDirectory(rig.settings), { recursive: true });
   expect(stored.some((name) => name.includes(job.result?.sha256 ?? "none"))).toBe(true);
   expect(await rig.ledger(job.id)).toEqual(["SUCCEEDED"]);
 });
@@ -173,7 +174,7 @@ test("A1 the bytes are in the store before the row that names them is written", 
   const id = await rig.submit("/page");
   await hold.held;
   const sha256 = createHash("sha256").update("durable").digest("hex");
-  const stored = await readdir(rig.settings.artifacts.store.directory, { recursive: true });
+  const stored = await readdir(localDirectory(rig.settings), { recursive: true });
   expect(stored.some((name) => name.includes(sha256))).toBe(true);
   expect(await rig.database.commands`select 1 from blobs`).toHaveLength(0);
   hold.release();
@@ -216,3 +217,8 @@ test("J2 an outcome that comes after the lease is lost leaves nothing in the spo
   expect((await readdir(spool)).filter((name) => name.startsWith("body-"))).toEqual([]);
   expect(await rig.ledger(id)).toEqual([]);
 });
+
+function localDirectory({ artifacts }: Pick<Settings, "artifacts">): string {
+  if (artifacts.store.kind !== "LOCAL") throw new Error("the store is not a local directory");
+  return artifacts.store.directory;
+}

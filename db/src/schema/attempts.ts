@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { bigint, check, integer, jsonb, pgTable, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
+import { bigint, check, index, integer, jsonb, pgTable, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
 import { artifacts } from "./artifacts.ts";
 import { time } from "./columns.ts";
 import { jobs } from "./jobs.ts";
@@ -31,6 +31,10 @@ export const attempts = pgTable(
   (table) => [
     // listAttempts, and no two attempts of a job with one number
     uniqueIndex("attempts_job_ordinal").on(table.jobId, table.ordinal),
+    // reviewArtifacts: the youngest attempt whose evidence an artifact is
+    index("attempts_evidence")
+      .on(table.evidenceArtifactId, table.finishedAt)
+      .where(sql`evidence_artifact_id is not null`),
     check("attempts_outcome", sql`${table.outcome} in ('SUCCEEDED', 'FAILED', 'LOST', 'CANCELLED', 'HANDED_BACK')`),
     check("attempts_failure", sql`(${table.outcome} in ('FAILED', 'LOST')) = (${table.failure} is not null)`),
   ],

@@ -22,7 +22,10 @@ export const auditEvents = pgTable(
   (table) => [
     // the audit's own purge
     index("audit_events_expires").on(table.expiresAt),
-    // audit reads by subject
+    // listAuditEvents by what it is narrowed by, newest first
     index("audit_events_subject").on(table.subject, table.id),
+    index("audit_events_action").on(table.action, table.id),
+    index("audit_events_actor").on(table.actor, table.id),
+    index("audit_events_caller").on(table.callerId, table.id),
   ],
 );

@@ -1,8 +1,11 @@
 import { sql } from "drizzle-orm";
-import { bigint, check, pgTable, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
+import { bigint, check, index, pgTable, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
 import { bytes, time } from "./columns.ts";
 
-/** Stored bytes, internal: one AVAILABLE row per hash. The object's key is <prefix>/<sha256>/<generation>. */
+/**
+ * Stored bytes, internal: one AVAILABLE row per hash. The object's key is <prefix>/<sha256>/<generation>. A DELETING one has a
+ * row in object_deletions and goes with it, once its object is gone.
+ */
 export const blobs = pgTable(
   "blobs",
   {
@@ -14,14 +17,21 @@ export const blobs = pgTable(
     createdAt: time("created_at")
       .notNull()
       .default(sql`clock_timestamp()`),
-    deletedAt: time("deleted_at"),
+    /** When its object was last read against its hash; at first, when it was written. */
+    verifiedAt: time("verified_at")
+      .notNull()
+      .default(sql`clock_timestamp()`),
   },
   (table) => [
     // settleJobs, findAvailableBlob. The one index with random keys: they cost full-page images.
     uniqueIndex("blobs_available")
       .on(table.sha256)
       .where(sql`state = 'AVAILABLE'`),
-    check("blobs_state", sql`${table.state} in ('AVAILABLE', 'DELETING', 'DELETED')`),
+    // the integrity scrub, longest unread first
+    index("blobs_verified")
+      .on(table.verifiedAt)
+      .where(sql`state = 'AVAILABLE'`),
+    check("blobs_state", sql`${table.state} in ('AVAILABLE', 'DELETING')`),
     check("blobs_sha256", sql`octet_length(${table.sha256}) = 32`),
   ],
 );

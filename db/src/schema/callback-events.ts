@@ -38,6 +38,10 @@ export const callbackEvents = pgTable(
       .on(table.state, table.id)
       .where(sql`state in ('DEAD_LETTER', 'DISCARDED')`),
     index("callback_events_caller").on(table.callerId, table.id),
+    // purgeEvents
+    index("callback_events_expires")
+      .on(table.expiresAt)
+      .where(sql`expires_at is not null`),
     check(
       "callback_events_state",
       sql`${table.state} in ('PENDING', 'LEASED', 'DELIVERED', 'DEAD_LETTER', 'DISCARDED')`,

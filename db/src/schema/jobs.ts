@@ -55,6 +55,8 @@ export const jobs = pgTable(
     routes: text("routes").array().notNull(),
     freshness: text("freshness").notNull(),
     accept: text("accept").notNull(),
+    /** SHA-256 of all that makes two answers the same, the caller aside; null: the job takes and leaves nothing in the cache. */
+    cacheKey: bytes("cache_key"),
     contentTypes: text("content_types").array(),
     robots: text("robots").notNull(),
     capture: text("capture"),
@@ -66,6 +68,8 @@ export const jobs = pgTable(
     costMicros: bigint("cost_micros", { mode: "number" }).notNull().default(0),
     result: jsonb("result"),
     failure: jsonb("failure"),
+    /** How the job's event ended, once the event itself is purged. */
+    callbackOutcome: text("callback_outcome").$type<"DELIVERED" | "DISCARDED">(),
 
     createdAt: time("created_at").notNull(),
     dueAt: time("due_at").notNull(),
@@ -127,6 +131,16 @@ export const jobs = pgTable(
     index("jobs_ended")
       .on(table.status, table.id)
       .where(sql`finished_at is not null`),
+    // reviewArtifacts: the youngest job that holds an artifact
+    index("jobs_artifact")
+      .on(table.artifactId, table.finishedAt)
+      .where(sql`artifact_id is not null`),
+    // purgeJobs
+    index("jobs_expires")
+      .on(table.expiresAt)
+      .where(sql`expires_at is not null`),
+    // countEndedByHour. Rows lie about in the order of their ends, so block ranges are enough, and cost a settle nothing.
+    index("jobs_finished").using("brin", table.finishedAt),
     // listJobs by label; jobs without labels cost nothing
     index("jobs_labels")
       .using("gin", sql`labels jsonb_path_ops`)
@@ -147,6 +161,8 @@ export const jobs = pgTable(
       sql`(${table.reservedMicros} is null) = (${table.reservedOn} is null)
           and (${table.reservedMicros} is null or (${table.leaseToken} is not null and ${table.reservedMicros} >= 0))`,
     ),
+    check("jobs_cache_key", sql`octet_length(${table.cacheKey}) = 32`),
+    check("jobs_callback_outcome", sql`${table.callbackOutcome} in ('DELIVERED', 'DISCARDED')`),
     check("jobs_budget", sql`${table.attemptsUsed} between 0 and ${table.attemptBudget}`),
   ],
 );

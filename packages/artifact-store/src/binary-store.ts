@@ -39,6 +39,18 @@ export type BinaryStore = {
   delete(key: BinaryKey): Promise<void>;
   /** The page after `cursor` (null: the first), at most `limit` objects (1 to 1,000; default 1,000). */
   list(cursor: string | null, limit?: number): Promise<BinaryPage>;
+  /**
+   * Removes what broken-off writes left behind before `before`: scratch files, unfinished multipart uploads. Returns how
+   * many; stops between two when the signal aborts.
+   */
+  removeStrays(before: Date, signal: AbortSignal): Promise<number>;
+  /** What the one owner's mark below the prefix says; null: nobody has claimed it. */
+  readOwner(): Promise<string | null>;
+  /**
+   * Puts the owner's mark unless there is one, then reads it twice, and returns what it says: this text, or another's who was
+   * first. Never replaces one.
+   */
+  claimOwner(text: string): Promise<string>;
   /** Known once started. */
   identity(): StoreIdentity;
 };

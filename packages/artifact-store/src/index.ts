@@ -14,7 +14,7 @@ export {
   type StoredBinary,
   type StoreIdentity,
 } from "./binary-store.ts";
-export { ARTIFACT_PREFIX, createStore, type StoreSettings } from "./create-store.ts";
+export { ARTIFACT_PREFIX, createStore, type S3Settings, type StoreSettings } from "./create-store.ts";
 export { createSpool, type Spool, SPOOL_MEMORY_BYTES } from "./spool.ts";
 export type { SpoolBody } from "./spool-body.ts";
 export { HEAD_BYTES, type SpooledBody } from "./spooled-body.ts";

@@ -2,10 +2,12 @@ import { constants } from "node:fs";
 import { open, realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { type BinaryStore, LIST_PAGE_MAX, type StoreIdentity } from "./binary-store.ts";
+import { claimOwner } from "./claim-owner.ts";
 import { createDirectorySync } from "./directory-sync.ts";
 import { LOCAL_DISK, type LocalEdge, unlinkIfThere } from "./local-edge.ts";
 import { listLocal, lstatIfThere, shardNames } from "./local-listing.ts";
 import { checkedPrefix, SHARDS, shardOf, TEMP_PREFIX, toLocalPath } from "./local-names.ts";
+import { putLocalOwner, readLocalOwner } from "./local-owner.ts";
 import { writeLocal } from "./local-write.ts";
 import { isStrayMark } from "./process-mark.ts";
 import { errnoOf, toStoreFault } from "./store-unavailable.ts";
@@ -51,7 +53,7 @@ export function createLocalStore(options: {
     start: faulting(async () => {
       await edge.makeDirectory(root);
       for (let path = root; path !== dirname(directory); path = dirname(path)) await syncDirectory(dirname(path));
-      await sweepTemps(edge, root);
+      await sweepTemps(edge, root, { before: new Date(), signal: NEVER });
       identity = { kind: "LOCAL", prefix, directory: await realpath(directory) };
     }),
 
@@ -102,6 +104,14 @@ export function createLocalStore(options: {
 
     list: faulting(async (cursor, limit = LIST_PAGE_MAX) => listLocal(root, cursor, limit)),
 
+    removeStrays: faulting(async (before, signal) => sweepTemps(edge, root, { before, signal })),
+
+    readOwner: faulting(async () => readLocalOwner(root)),
+
+    claimOwner: faulting(async (text) =>
+      claimOwner({ put: async () => putLocalOwner(edge, root, text), read: async () => readLocalOwner(root) }),
+    ),
+
     identity() {
       if (identity === null) throw new Error("the store is not started");
       return identity;
@@ -130,15 +140,26 @@ function withoutSync(edge: LocalEdge): LocalEdge {
 }
 
 /** Removes the temp files of processes that are gone. Reads every folder once: seconds at ten million objects. */
-async function sweepTemps(edge: LocalEdge, root: string): Promise<void> {
-  for (const shard of SHARDS) {
-    for (const name of await shardNames(join(root, shard))) {
+/** Removes the scratch files that dead processes left and that were last written before `before`. Returns how many. */
+async function sweepTemps(
+  edge: LocalEdge,
+  root: string,
+  which: { readonly before: Date; readonly signal: AbortSignal },
+): Promise<number> {
+  let removed = 0;
+  for (const folder of [root, ...SHARDS.map((shard) => join(root, shard))]) {
+    for (const name of await shardNames(folder)) {
+      if (which.signal.aborted) return removed;
       if (!name.startsWith(TEMP_PREFIX)) continue;
-      const path = join(root, shard, name);
+      const path = join(folder, name);
       const stats = await lstatIfThere(path);
-      if (stats === null) continue;
-      const ageMs = Date.now() - stats.mtimeMs;
-      if (isStrayMark(name.slice(TEMP_PREFIX.length), ageMs)) await unlinkIfThere(edge, path);
+      if (stats === null || stats.mtimeMs >= which.before.getTime()) continue;
+      if (!isStrayMark(name.slice(TEMP_PREFIX.length), Date.now() - stats.mtimeMs)) continue;
+      await unlinkIfThere(edge, path);
+      removed += 1;
     }
   }
+  return removed;
 }
+
+const NEVER = new AbortController().signal;

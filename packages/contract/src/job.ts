@@ -29,7 +29,10 @@ export const JobResult = z.strictObject({
   sizeBytes: ByteCount,
   route: z.enum(ROUTES),
   fetchedAt: Time,
+  /** True: the answer is a stored one. `route` and `fetchedAt` are those of the attempt that fetched its bytes. */
   fromCache: z.boolean(),
+  /** Of a stored answer: how long ago its target had last vouched for it when the job took it, 0 when it did so for this job. */
+  ageSeconds: z.int().min(0).optional(),
 });
 export type JobResult = z.infer<typeof JobResult>;
 

@@ -33,6 +33,7 @@ export {
   SERVICE_NAMES,
   type ServiceName,
   type Settings,
+  type StoreSettings,
 } from "./settings.ts";
 export { createRepeater, type Repeater } from "./repeater.ts";
 export { createSettleLane, type SettleLane } from "./settle-lane.ts";

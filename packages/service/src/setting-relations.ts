@@ -23,6 +23,7 @@ export function* findRelationFaults(values: Partial<SettingValues>): Generator<S
     }
   }
   yield* callbackLeaseFaults(values, isDeployed);
+  yield* s3StoreFaults(values, isDeployed);
   yield* localStoreFaults(values, isLocal, isDeployed);
   yield* findRouteFaults(values, { isLocal, isDeployed });
 }
@@ -39,6 +40,36 @@ function* callbackLeaseFaults(values: Partial<SettingValues>, isDeployed: boolea
   }
 }
 
+const S3_TUPLE = [
+  "SCRAPER_S3_ENDPOINT",
+  "SCRAPER_S3_BUCKET",
+  "SCRAPER_S3_ACCESS_KEY_ID",
+  "SCRAPER_S3_SECRET_ACCESS_KEY",
+] as const;
+
+/** The tuple is whole or absent; staging and production have no other store. */
+function* s3StoreFaults(values: Partial<SettingValues>, isDeployed: boolean): Generator<SettingsFault> {
+  const missing = S3_TUPLE.filter((name) => values[name] === undefined);
+  const isAbsent = missing.length === S3_TUPLE.length;
+  if (isAbsent && isDeployed) {
+    yield { name: "SCRAPER_S3_ENDPOINT", message: "is required in staging and production: they keep artifacts in S3" };
+  }
+  if (!isAbsent) {
+    for (const name of missing) {
+      yield { name, message: "goes with the other three of endpoint, bucket, access key id and secret access key" };
+    }
+    for (const name of ["SCRAPER_LOCAL_ARTIFACT_DIRECTORY", "SCRAPER_LOCAL_ARTIFACT_BASE_URL"] as const) {
+      if (values[name] !== undefined && !isDeployed) {
+        yield { name, message: "names a second store beside SCRAPER_S3_ENDPOINT" };
+      }
+    }
+  }
+  const { SCRAPER_S3_ENDPOINT: endpoint } = values;
+  if (endpoint !== undefined && new URL(endpoint).pathname !== "/") {
+    yield { name: "SCRAPER_S3_ENDPOINT", message: "must have no path" };
+  }
+}
+
 function* localStoreFaults(
   values: Partial<SettingValues>,
   isLocal: boolean,
@@ -50,12 +81,6 @@ function* localStoreFaults(
       if (values[name] !== undefined) {
         yield { name, message: "is for development and test only" };
       }
-    }
-    if (directory === undefined && baseUrl === undefined) {
-      yield {
-        name: "SCRAPER_LOCAL_ARTIFACT_DIRECTORY",
-        message: "no artifact store is configured, and this release has only the local one, for development and test",
-      };
     }
     return;
   }

@@ -1,4 +1,5 @@
 import { ADMISSION_SETTINGS } from "./admission-setting-table.ts";
+import { ARTIFACT_SETTINGS } from "./artifact-setting-table.ts";
 import { FETCHING_SETTINGS } from "./fetching-setting-table.ts";
 import { ROUTE_SETTINGS } from "./route-setting-table.ts";
 import { choice, count, days, milliseconds, number, text } from "./setting.ts";
@@ -268,39 +269,7 @@ export const SETTINGS = {
     readBy: ["callbacks", "worker-callbacks"],
   }),
 
-  SCRAPER_ARTIFACT_NAMESPACE_OWNER: text({
-    kind: "text",
-    expects: "1 to 128 of A-Z a-z 0-9 . _ / -",
-    default: "none",
-    absentHelp: "environment/database in development and test, required elsewhere",
-    parse: (value) => (/^[A-Za-z0-9._/-]{1,128}$/u.test(value) ? value : undefined),
-    help: "Who owns the prefix that artifacts are stored under. A second owner is refused.",
-    readBy: ["artifacts", "worker-fetch", "worker-render", "migrate"],
-  }),
-  SCRAPER_LOCAL_ARTIFACT_DIRECTORY: text({
-    kind: "path",
-    expects: "a path",
-    default: "none",
-    parse: parsePath,
-    help: "The local store's directory, for development and test; goes with SCRAPER_LOCAL_ARTIFACT_BASE_URL.",
-    readBy: ["artifacts", "worker-fetch", "worker-render", "migrate"],
-  }),
-  SCRAPER_LOCAL_ARTIFACT_BASE_URL: text({
-    kind: "url",
-    expects: "a loopback http URL without credentials or query",
-    default: "none",
-    absentHelp: "http://127.0.0.1:8796",
-    parse: urlParser(["http"], { bare: true }),
-    help: "Where the local store's downloads are served: a loopback host and a port of its own.",
-    readBy: ["artifacts"],
-  }),
-  SCRAPER_DOWNLOAD_URL_SECONDS: count({
-    default: 300,
-    max: 86_400,
-    unit: "seconds",
-    help: "How long a signed download answers.",
-    readBy: ["artifacts"],
-  }),
+  ...ARTIFACT_SETTINGS,
 
   SCRAPER_JOB_RETENTION_DAYS: days({
     default: 90,
@@ -328,12 +297,31 @@ export const SETTINGS = {
   SCRAPER_EVIDENCE_RETENTION_DAYS: days({
     default: 7,
     help: "How long the refused body of a blocked or failed attempt is kept.",
+    readBy: ["worker-fetch", "worker-render", "worker-maintenance"],
+  }),
+  SCRAPER_PURGE_ROWS_PER_MINUTE: count({
+    default: 1_000,
+    max: 10_000_000,
+    unit: "rows",
+    help: "How many jobs, and rows of each other kind, that have expired are deleted in a minute, over all maintenance workers.",
     readBy: ["worker-maintenance"],
   }),
   SCRAPER_AUDIT_RETENTION_DAYS: days({
     default: 400,
     help: "How long an audit row is kept from the moment it is written; `keys` reads it too.",
-    readBy: ["gateway", "fetching", "artifacts", "callbacks", "worker-callbacks", "worker-proxy-health", "up"],
+    readBy: [
+      "gateway",
+      "intake",
+      "fetching",
+      "artifacts",
+      "callbacks",
+      "worker-fetch",
+      "worker-render",
+      "worker-callbacks",
+      "worker-proxy-health",
+      "worker-maintenance",
+      "up",
+    ],
   }),
 } as const;
 

@@ -10,6 +10,22 @@ import { toSettings } from "./to-settings.ts";
 export const SERVICE_NAMES = ["intake", "fetching", "artifacts", "callbacks", "retention"] as const;
 export type ServiceName = (typeof SERVICE_NAMES)[number];
 
+/** Where bytes are kept. The S3 endpoint has no path; its two keys are secrets. */
+export type StoreSettings =
+  | { readonly kind: "LOCAL"; readonly directory: string; readonly baseUrl: string }
+  | {
+      readonly kind: "S3";
+      readonly endpoint: string;
+      readonly bucket: string;
+      readonly accessKeyId: string;
+      readonly secretAccessKey: string;
+      readonly prefix: string;
+      readonly region: string;
+      /** OSS: no aws-chunked bodies, and its own header for "do not overwrite". */
+      readonly dialect: "S3" | "OSS";
+      readonly addressing: "PATH" | "VIRTUAL_HOST";
+    };
+
 /** All settings, parsed and nested. An app takes a `Pick` of it. Durations are milliseconds. */
 export type Settings = {
   readonly environment: Environment;
@@ -87,14 +103,21 @@ export type Settings = {
   };
   readonly artifacts: {
     readonly namespaceOwner: string;
-    readonly store: { readonly kind: "LOCAL"; readonly directory: string; readonly baseUrl: string };
+    readonly store: StoreSettings;
     readonly downloadUrlMs: number;
+    readonly scrub: { readonly objectsPerMinute: number; readonly bytesPerMinute: number };
   };
+  /** `isShared`: answers that nothing makes one caller's own are taken by all callers. */
+  readonly cache: { readonly isShared: boolean };
   readonly retention: {
     readonly jobMs: number;
     readonly eventMs: number;
     readonly artifactMs: number;
     readonly evidenceMs: number;
+    /** How long an answer may be taken or revalidated after its target last vouched for it. */
+    readonly cacheMs: number;
+    /** Of each kind of row. */
+    readonly purgeRowsPerMinute: number;
     /** Days, fractions included: audit rows are written with it as it is. */
     readonly auditDays: number;
   };

@@ -76,7 +76,8 @@ export function createRouteWorker(
   const signals = overrides.signals ?? NO_SIGNALS;
   const { leaseMs, pollMs, abortGraceMs, drainGraceMs } = settings.timings;
   const { jobMs: jobRetentionMs, auditDays: auditRetentionDays } = settings.retention;
-  const settleOptions = { abortGraceMs, jobRetentionMs, auditRetentionDays };
+  const { artifactMs: artifactRetentionMs, evidenceMs: evidenceRetentionMs } = settings.retention;
+  const settleOptions = { abortGraceMs, jobRetentionMs, artifactRetentionMs, evidenceRetentionMs, auditRetentionDays };
 
   const logger = createLogger({ name: kind.name, level: settings.logLevel });
   const database = createDatabase({

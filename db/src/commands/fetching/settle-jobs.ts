@@ -2,12 +2,12 @@ import { localFailure } from "@keble-scraper/contract";
 import type { Tx } from "../../database.ts";
 import type { EndedJob } from "../../steps/ended-job.ts";
 import { finishJobs } from "../../steps/finish-jobs.ts";
-import { keepBytes } from "../../steps/keep-bytes.ts";
+import { type BytesHolds, keepBytes } from "../../steps/keep-bytes.ts";
 import { settleSideEffects } from "../../steps/settle-side-effects.ts";
 import type { AttemptReport, SettleVerdict } from "./attempt-report.ts";
 import { settleRecords } from "./settle-records.ts";
 
-type SettleOptions = {
+type SettleOptions = BytesHolds & {
   readonly abortGraceMs: number;
   readonly jobRetentionMs: number;
   /** Of the audit row that a quarantine writes; absent: the default. */
@@ -63,7 +63,7 @@ async function settleGroup(
       order by j.id
       for update of j
     ),
-    ${keepBytes(sql)},
+    ${keepBytes(sql, options)},
     judged as materialized (
       select h.*, i.attempt_id, i.outcome, i.http_status, i.body_bytes, i.wire_bytes, i.timings, i.result,
              a.id as artifact_id, i.next, i.provider_request_id,

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { Artifact, DOWNLOAD_PURPOSES, Download } from "../artifact.ts";
 import { Id } from "../id.ts";
 import { Principal } from "../principal.ts";
+import { PinOwner, PinPage, PinQuery, PutPin, PutPinResult } from "../pin.ts";
 import { resultOf } from "./result-of.ts";
 
 /** artifacts.getArtifact: another caller's artifact is NOT_FOUND; a deleted one is an answer. */
@@ -20,3 +21,21 @@ export const CreateDownloadCall = z.strictObject({
 export type CreateDownloadCall = z.infer<typeof CreateDownloadCall>;
 export const CreateDownloadAnswer = resultOf(Download);
 export type CreateDownloadAnswer = z.infer<typeof CreateDownloadAnswer>;
+
+/** artifacts.putPin: audited when it applies. GONE when the bytes are deleted; CONFLICT for a revision with another expiry. */
+export const PutPinCall = z.strictObject({
+  principal: Principal,
+  artifactId: Id,
+  owner: PinOwner,
+  pin: PutPin,
+  requestId: z.string().min(1).max(128),
+});
+export type PutPinCall = z.infer<typeof PutPinCall>;
+export const PutPinAnswer = resultOf(PutPinResult);
+export type PutPinAnswer = z.infer<typeof PutPinAnswer>;
+
+/** artifacts.listPins: another caller's artifact is NOT_FOUND; a deleted one's pins are an answer. */
+export const ListPinsCall = z.strictObject({ principal: Principal, artifactId: Id, query: PinQuery });
+export type ListPinsCall = z.infer<typeof ListPinsCall>;
+export const ListPinsAnswer = resultOf(PinPage);
+export type ListPinsAnswer = z.infer<typeof ListPinsAnswer>;

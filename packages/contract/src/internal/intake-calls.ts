@@ -55,6 +55,11 @@ export type GetJobCall = z.infer<typeof GetJobCall>;
 /** intake.cancelJob: a terminal job comes back unchanged. */
 export const CancelJobCall = z.strictObject({ principal: Principal, id: Id });
 export type CancelJobCall = z.infer<typeof CancelJobCall>;
+/** intake.deleteJob: erases a terminal job; CONFLICT while it is open, or its event is or may be replayed. */
+export const DeleteJobCall = z.strictObject({ principal: Principal, id: Id, requestId: z.string().min(1).max(128) });
+export type DeleteJobCall = z.infer<typeof DeleteJobCall>;
+export const DeleteJobAnswer = resultOf(z.null());
+export type DeleteJobAnswer = z.infer<typeof DeleteJobAnswer>;
 /** The answer to a read or a cancel. Another caller's job is NOT_FOUND. */
 export const JobAnswer = resultOf(Job);
 export type JobAnswer = z.infer<typeof JobAnswer>;

@@ -1,0 +1,130 @@
+import { choice, count, days, text } from "./setting.ts";
+import { parsePath, tokenParser, urlParser } from "./setting-parsers.ts";
+
+const STORES = ["artifacts", "worker-fetch", "worker-render", "worker-maintenance", "migrate"] as const;
+
+/** Settings of the artifact store, its downloads and its scrub. */
+export const ARTIFACT_SETTINGS = {
+  SCRAPER_ARTIFACT_NAMESPACE_OWNER: text({
+    kind: "text",
+    expects: "1 to 128 of A-Z a-z 0-9 . _ / -",
+    default: "none",
+    absentHelp: "environment/database in development and test, required elsewhere",
+    parse: (value) => (/^[A-Za-z0-9._/-]{1,128}$/u.test(value) ? value : undefined),
+    help: "Who owns the prefix that artifacts are stored under: stable, not secret, one per database. A second owner is refused.",
+    readBy: STORES,
+  }),
+  SCRAPER_S3_ENDPOINT: text({
+    kind: "url",
+    expects: "an http or https URL without credentials, path or query",
+    default: "none",
+    parse: urlParser(["http", "https"], { bare: true }),
+    help: "The S3-compatible service that keeps artifacts. Goes with bucket, key id and secret: all four or none.",
+    readBy: STORES,
+  }),
+  SCRAPER_S3_BUCKET: text({
+    kind: "text",
+    expects: "3 to 63 of a-z 0-9 . -",
+    default: "none",
+    parse: (value) => (/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/u.test(value) ? value : undefined),
+    help: "The private bucket.",
+    readBy: STORES,
+  }),
+  SCRAPER_S3_ACCESS_KEY_ID: text({
+    kind: "token",
+    expects: "1 to 128 visible ASCII characters",
+    default: "none",
+    secret: true,
+    parse: tokenParser(1, 128),
+    help: "The id of the key that reads, writes, lists and deletes below the prefix.",
+    readBy: STORES,
+  }),
+  SCRAPER_S3_SECRET_ACCESS_KEY: text({
+    kind: "token",
+    expects: "1 to 512 visible ASCII characters",
+    default: "none",
+    secret: true,
+    parse: tokenParser(1, 512),
+    help: "That key's secret.",
+    readBy: STORES,
+  }),
+  SCRAPER_S3_PREFIX: text({
+    kind: "text",
+    expects: "1 to 256 of A-Z a-z 0-9 . _ - in parts separated by /",
+    default: { text: "artifacts" },
+    parse: (value) =>
+      /^(?!.*(?:^|\/)\.{1,2}(?:\/|$))[\w.-]+(?:\/[\w.-]+)*$/u.test(value) && value.length <= 256 ? value : undefined,
+    help: "What the names of all objects begin with. One deployment's alone.",
+    readBy: STORES,
+  }),
+  SCRAPER_S3_REGION: text({
+    kind: "text",
+    expects: "1 to 64 of a-z 0-9 -",
+    default: { text: "us-east-1" },
+    parse: (value) => (/^[a-z0-9-]{1,64}$/u.test(value) ? value : undefined),
+    help: "The region that requests are signed for.",
+    readBy: STORES,
+  }),
+  SCRAPER_S3_DIALECT: choice({
+    values: ["auto", "s3", "oss"],
+    default: "auto",
+    help: "How the service speaks S3. auto: oss (Alibaba Cloud) for endpoints below aliyuncs.com, else s3.",
+    readBy: STORES,
+  }),
+  SCRAPER_S3_ADDRESSING: choice({
+    values: ["auto", "path", "virtual-host"],
+    default: "auto",
+    help: "Where a request names the bucket. auto: in the path for an address, localhost or a single-label host, else in the host name.",
+    readBy: STORES,
+  }),
+  SCRAPER_LOCAL_ARTIFACT_DIRECTORY: text({
+    kind: "path",
+    expects: "a path",
+    default: "none",
+    parse: parsePath,
+    help: "The local store's directory, for development and test; goes with SCRAPER_LOCAL_ARTIFACT_BASE_URL.",
+    readBy: STORES,
+  }),
+  SCRAPER_LOCAL_ARTIFACT_BASE_URL: text({
+    kind: "url",
+    expects: "a loopback http URL without credentials or query",
+    default: "none",
+    absentHelp: "http://127.0.0.1:8796",
+    parse: urlParser(["http"], { bare: true }),
+    help: "Where the local store's downloads are served: a loopback host and a port of its own.",
+    readBy: ["artifacts"],
+  }),
+  SCRAPER_DOWNLOAD_URL_SECONDS: count({
+    default: 300,
+    max: 86_400,
+    unit: "seconds",
+    help: "How long a signed download answers. Deleted bytes stay that long, so that no link breaks.",
+    readBy: ["artifacts", "worker-maintenance"],
+  }),
+  SCRAPER_SCRUB_OBJECTS_PER_MINUTE: count({
+    default: 60,
+    min: 0,
+    max: 1_000_000,
+    unit: "objects",
+    help: "How many stored objects maintenance reads again and compares with their hash, longest unread first. 0: none.",
+    readBy: ["worker-maintenance"],
+  }),
+  SCRAPER_SCRUB_BYTES_PER_MINUTE: count({
+    default: 67_108_864,
+    max: 1_000_000_000_000,
+    unit: "bytes",
+    help: "How many bytes it reads for that: the object that goes over it is the minute's last.",
+    readBy: ["worker-maintenance"],
+  }),
+  SCRAPER_CACHE_SHARED: choice({
+    values: ["on", "off"],
+    default: "off",
+    help: "on: jobs of all callers take stored answers of one another, unless an answer is one caller's own (a cookie, private, no-store).",
+    readBy: ["worker-fetch", "worker-render"],
+  }),
+  SCRAPER_CACHE_RETENTION_DAYS: days({
+    default: 7,
+    help: "How long a stored answer may be taken or revalidated after its target last vouched for it.",
+    readBy: ["worker-fetch", "worker-render"],
+  }),
+} as const;
