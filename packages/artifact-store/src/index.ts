@@ -15,6 +15,9 @@ export {
   type StoreIdentity,
 } from "./binary-store.ts";
 export { ARTIFACT_PREFIX, createStore, type S3Settings, type StoreSettings } from "./create-store.ts";
+export { createFence, type Fence, FenceRefused } from "./fence.ts";
+export { FENCE_REASONS, type FenceReason, type StoredNamespace } from "./namespace-check.ts";
+export { formatOwnerMark, type OwnerMark, parseOwnerMark } from "./owner-mark.ts";
 export { createSpool, type Spool, SPOOL_MEMORY_BYTES } from "./spool.ts";
 export type { SpoolBody } from "./spool-body.ts";
 export { HEAD_BYTES, type SpooledBody } from "./spooled-body.ts";

@@ -3,13 +3,9 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { type LocalEdge, unlinkIfThere } from "./local-edge.ts";
 import { TEMP_PREFIX } from "./local-names.ts";
+import { OWNER_BYTES_MAX, OWNER_NAME } from "./owner-mark.ts";
 import { createMark } from "./process-mark.ts";
 import { errnoOf } from "./store-unavailable.ts";
-
-/** The one name of the owner's mark below a prefix, in every backend: no key of an object looks like it. */
-export const OWNER_NAME = "owner";
-/** The most that a mark says; what is longer was not written by this product. */
-export const OWNER_BYTES_MAX = 4_096;
 
 /** What the owner's mark in `root` says; null: there is none. */
 export async function readLocalOwner(root: string): Promise<string | null> {
