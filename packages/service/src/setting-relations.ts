@@ -1,6 +1,7 @@
 import { findRouteFaults } from "./route-setting-relations.ts";
 import { isLoopbackHost, isMetadataHost } from "./setting-parsers.ts";
 import type { SettingsFault, SettingValues } from "./setting-values.ts";
+import { speaksOss } from "./to-store-settings.ts";
 
 /** Every rule that spans settings. A rule whose sides are not all known is not judged. */
 export function* findRelationFaults(values: Partial<SettingValues>): Generator<SettingsFault> {
@@ -65,8 +66,14 @@ function* s3StoreFaults(values: Partial<SettingValues>, isDeployed: boolean): Ge
     }
   }
   const { SCRAPER_S3_ENDPOINT: endpoint } = values;
-  if (endpoint !== undefined && new URL(endpoint).pathname !== "/") {
+  if (endpoint === undefined) return;
+  const { hostname, pathname } = new URL(endpoint);
+  if (pathname !== "/") {
     yield { name: "SCRAPER_S3_ENDPOINT", message: "must have no path" };
+  }
+  const { SCRAPER_S3_DIALECT: dialect, SCRAPER_S3_ADDRESSING: addressing } = values;
+  if (addressing === "path" && dialect !== undefined && speaksOss(dialect, hostname)) {
+    yield { name: "SCRAPER_S3_ADDRESSING", message: "must not be path: OSS takes the bucket in the host name alone" };
   }
 }
 

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { SETTINGS } from "./setting-table.ts";
 import type { SettingValues } from "./setting-values.ts";
 import { toRouteSettings } from "./to-route-settings.ts";
-import type { ServiceName, Settings, StoreSettings } from "./settings.ts";
+import { toStoreSettings } from "./to-store-settings.ts";
+import type { ServiceName, Settings } from "./settings.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -95,7 +96,7 @@ export function toSettings(v: SettingValues): Settings {
     },
     artifacts: {
       namespaceOwner: v.SCRAPER_ARTIFACT_NAMESPACE_OWNER ?? derivedOwner(v),
-      store: toStore(v),
+      store: toStoreSettings(v),
       downloadUrlMs: v.SCRAPER_DOWNLOAD_URL_SECONDS * 1_000,
       scrub: {
         objectsPerMinute: v.SCRAPER_SCRUB_OBJECTS_PER_MINUTE,
@@ -115,54 +116,10 @@ export function toSettings(v: SettingValues): Settings {
   };
 }
 
-/** Where the local store's downloads are served when nothing is said: the port behind the services' own. */
-const LOCAL_ARTIFACT_BASE_URL = "http://127.0.0.1:8796";
-
-/** The S3 tuple is whole or absent by now. Without it the local store lies under the state directory, if nothing is said. */
-function toStore(v: SettingValues): StoreSettings {
-  const { SCRAPER_S3_ENDPOINT: endpoint, SCRAPER_S3_BUCKET: bucket } = v;
-  const { SCRAPER_S3_ACCESS_KEY_ID: accessKeyId, SCRAPER_S3_SECRET_ACCESS_KEY: secretAccessKey } = v;
-  if (endpoint !== undefined && bucket !== undefined && accessKeyId !== undefined && secretAccessKey !== undefined) {
-    const { hostname } = new URL(endpoint);
-    const isOss = v.SCRAPER_S3_DIALECT === "auto" ? isBelow(hostname, "aliyuncs.com") : v.SCRAPER_S3_DIALECT === "oss";
-    const isInPath = v.SCRAPER_S3_ADDRESSING === "auto" ? !hasSubdomains(hostname) : v.SCRAPER_S3_ADDRESSING === "path";
-    return {
-      kind: "S3",
-      endpoint: new URL(endpoint).origin,
-      bucket,
-      accessKeyId,
-      secretAccessKey,
-      prefix: v.SCRAPER_S3_PREFIX,
-      region: v.SCRAPER_S3_REGION,
-      dialect: isOss ? "OSS" : "S3",
-      addressing: isInPath ? "PATH" : "VIRTUAL_HOST",
-    };
-  }
-  return {
-    kind: "LOCAL",
-    directory: v.SCRAPER_LOCAL_ARTIFACT_DIRECTORY ?? join(v.SCRAPER_STATE_DIRECTORY, "artifacts"),
-    baseUrl: v.SCRAPER_LOCAL_ARTIFACT_BASE_URL ?? LOCAL_ARTIFACT_BASE_URL,
-  };
-}
-
 /** One without the other is a fault that was reported before. */
 function developmentEgress(v: SettingValues): Settings["fetching"]["developmentEgress"] {
   const { SCRAPER_DEVELOPMENT_HTTP_PROXY_URL: proxyUrl, SCRAPER_DEVELOPMENT_DNS_OVER_HTTPS_URL: dnsOverHttpsUrl } = v;
   return proxyUrl === undefined || dnsOverHttpsUrl === undefined ? null : { proxyUrl, dnsOverHttpsUrl };
-}
-
-function isBelow(hostname: string, domain: string): boolean {
-  return hostname === domain || hostname.endsWith(`.${domain}`);
-}
-
-/** An address and a single label have no names below them that a bucket could be. */
-function hasSubdomains(hostname: string): boolean {
-  return (
-    hostname.includes(".") &&
-    !hostname.startsWith("[") &&
-    !/^\d+(?:\.\d+){3}$/u.test(hostname) &&
-    !isBelow(hostname, "localhost")
-  );
 }
 
 function derivedOwner(v: SettingValues): string {
