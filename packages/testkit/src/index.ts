@@ -33,3 +33,5 @@ export {
 export { startUnlockerApi, type UnlockerAnswer, type UnlockerApiServer } from "./providers/start-unlocker-api.ts";
 export { requireChromium } from "./chromium/require-chromium.ts";
 export { type ProviderServer, type ScriptedAnswer, startProviderServer } from "./providers/provider-server.ts";
+export { type S3ObjectView, type S3Options, type S3Server, startS3 } from "./s3/start-s3.ts";
+export { lookUpLocally } from "./s3/look-up-locally.ts";
