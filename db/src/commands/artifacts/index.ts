@@ -1,2 +1,5 @@
+export { type Adopted, claimNamespace, type NamespaceClaim } from "./claim-namespace.ts";
+export * from "./complete-namespace.ts";
 export * from "./find-artifact.ts";
 export * from "./record-download.ts";
+export * from "./record-finding.ts";
