@@ -1,4 +1,6 @@
 import { listObjects } from "./list-objects.ts";
+import { listUploads } from "./list-uploads.ts";
+import { abortUpload, completeUpload, createUpload, uploadPart } from "./multipart-operations.ts";
 import { deleteObject, getObject, headObject, putObject } from "./object-operations.ts";
 import { emptyAnswer, type S3Answer } from "./s3-answer.ts";
 import type { S3Call, S3Context } from "./s3-context.ts";
@@ -91,7 +93,17 @@ export async function performOperation(
       return listObjects(context, call);
     case "HeadBucket":
       return accept(emptyAnswer(200, { "x-amz-bucket-region": "us-east-1" }));
-    default:
+    case "CreateMultipartUpload":
+      return createUpload(context, call);
+    case "UploadPart":
+      return uploadPart(context, call);
+    case "CompleteMultipartUpload":
+      return completeUpload(context, call);
+    case "AbortMultipartUpload":
+      return abortUpload(context, call);
+    case "ListMultipartUploads":
+      return listUploads(context, call);
+    case "Other":
       return refuse("NotImplemented");
   }
 }

@@ -1,4 +1,5 @@
 import type { Piece } from "./piece-keeper.ts";
+import { compareKeys } from "./sorted-keys.ts";
 
 /** A multipart upload that is neither completed nor aborted. */
 export type Upload = {
@@ -17,7 +18,7 @@ export type UploadTable = {
   put(upload: Upload): void;
   /** Forgets the upload; its parts' bytes are the caller's. */
   take(uploadId: string): void;
-  /** In the order of their keys, then of their beginning. */
+  /** In the order of their keys, then of their ids. */
   all(): readonly Upload[];
 };
 
@@ -31,6 +32,9 @@ export function createUploadTable(): UploadTable {
     },
     put: (upload) => void uploads.set(upload.uploadId, upload),
     take: (uploadId) => void uploads.delete(uploadId),
-    all: () => [...uploads.values()],
+    all: () =>
+      [...uploads.values()].toSorted(
+        (one, other) => compareKeys(one.key, other.key) || compareKeys(one.uploadId, other.uploadId),
+      ),
   };
 }
