@@ -68,7 +68,10 @@ async function countKnown(): Promise<number> {
   return journal.entries.length;
 }
 
-/** The app role reads and writes rows, but attempts and audit rows only by inserting (deletes of audit: its own clock). */
+/**
+ * The app role reads and writes rows, but attempts and audit rows only by inserting (deletes of audit: its own clock), and only
+ * reads which store is this database's and what was reset.
+ */
 async function grantAppRole(sql: postgres.Sql, role: string): Promise<void> {
   const [owner] = await sql<{ user: string }[]>`select current_user as user`;
   if (role === "" || role === owner?.user) return;
@@ -78,4 +81,5 @@ async function grantAppRole(sql: postgres.Sql, role: string): Promise<void> {
   await sql`grant select on all tables in schema drizzle to ${name}`;
   await sql`revoke update, delete, truncate on attempts from ${name}`;
   await sql`revoke update, truncate on audit_events from ${name}`;
+  await sql`revoke insert, update, delete, truncate on store_namespace, reset_runs from ${name}`;
 }

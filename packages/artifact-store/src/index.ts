@@ -14,7 +14,11 @@ export {
   type StoredBinary,
   type StoreIdentity,
 } from "./binary-store.ts";
-export { ARTIFACT_PREFIX, createStore, type S3Settings, type StoreSettings } from "./create-store.ts";
+export { claimStore, type StoreClaim } from "./claim-store.ts";
+export { ARTIFACT_PREFIX, createStore, type StoreSettings } from "./create-store.ts";
+export type { S3Settings } from "./s3/s3-settings.ts";
+export { createS3Store, type S3Store } from "./s3/s3-store.ts";
+export type { S3Download } from "./s3/sign-download.ts";
 export { createFence, type Fence, FenceRefused } from "./fence.ts";
 export { FENCE_REASONS, type FenceReason, type StoredNamespace } from "./namespace-check.ts";
 export { formatOwnerMark, type OwnerMark, parseOwnerMark } from "./owner-mark.ts";

@@ -17,6 +17,7 @@ export { createInternalServer, type InternalServer } from "./internal-server.ts"
 export { type CallContext, createProcedures, DEADLINE_HEADER, REQUEST_ID_HEADER } from "./internal-trpc.ts";
 export type { AbortReason, Lease, RunControl } from "./lease-keeper.ts";
 export { createLogger, flushLogger, type Logger } from "./logger.ts";
+export { startPatiently } from "./patient-start.ts";
 export { closeServer, listenAt } from "./http-listener.ts";
 export { createHints, type Hints } from "./hints.ts";
 export { FETCH_SLOTS_MAX } from "./fetching-setting-table.ts";
