@@ -35,6 +35,7 @@ export * from "./queries/list-held-tokens.ts";
 export * from "./queries/list-host-holds.ts";
 export * from "./queries/list-jobs.ts";
 export * from "./queries/list-newest-blobs.ts";
+export * from "./queries/list-pins.ts";
 export * from "./queries/list-quarantines.ts";
 export type { QuarantineRow } from "./queries/quarantine-row.ts";
 export * from "./queries/sum-usage.ts";

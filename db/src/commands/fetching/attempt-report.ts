@@ -15,6 +15,18 @@ export type StoredBytes = BytesPlace & {
   readonly httpStatus: number;
 };
 
+/** What an answer leaves in the cache, under its job's key (hex). Only a final 2xx does. */
+export type CacheReport = {
+  readonly key: string;
+  /** For all callers; else for the job's own. */
+  readonly isShared: boolean;
+  /** Callers share this key, and this answer is one caller's own. */
+  readonly marksOwn: boolean;
+  /** What a revalidation will ask with; null: nothing. */
+  readonly etag: string | null;
+  readonly lastModified: string | null;
+};
+
 /**
  * How an attempt ended. `next` is the worker's reading of the disposition; the database decides whether budget, routes
  * and deadline, as stored, allow it. `waitMs` is the horizon that the failure asked for, from now.
@@ -31,6 +43,7 @@ export type AttemptReport = {
   readonly bodyBytes: number;
   readonly wireBytes: number;
   readonly timings: Readonly<Record<string, number | null>>;
+  /** `fetchedAt` is the moment of the settle, unless the result says another. */
   readonly result: object | null;
   /** A SUCCEEDED attempt's bytes are the job's; a FAILED one's are its evidence. */
   readonly bytes: StoredBytes | null;
@@ -49,6 +62,8 @@ export type AttemptReport = {
     readonly nativeCode: string | null;
     readonly forMs: number | null;
   } | null;
+  /** Null or absent: nothing. */
+  readonly cache?: CacheReport | null;
 };
 
 /**

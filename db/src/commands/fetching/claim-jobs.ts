@@ -1,4 +1,4 @@
-import type { Capture, Route } from "@keble-scraper/contract";
+import { type Capture, FRESHNESS_SECONDS, type Freshness, type Route } from "@keble-scraper/contract";
 import type { Fragment, Sql, Tx } from "../../database.ts";
 import { closedWays, dueWindow, isOpen, type JobKind, openRoute, waiting } from "../../steps/open-jobs.ts";
 import type { Booking, JobLease } from "./job-lease.ts";
@@ -121,7 +121,8 @@ async function claimOf(sql: Tx, claim: Claim, chosen: Fragment, callerMax: numbe
     returning j.id, j.lease_token, j.caller_id, j.attempt_number, j.attempts_used, j.attempt_budget, j.attempt_route,
       cardinality(j.routes) - array_position(j.routes, j.attempt_route) as routes_left,
       j.attempt_route <> j.routes[j.route_index + 1] as is_diverted, j.suspected_at is not null as is_suspect,
-      j.target, j.host_key, j.accept, j.content_types, j.robots, j.capture, j.egress, j.booking,
+      j.target, j.host_key, j.accept, j.content_types, j.robots, j.capture, j.egress, j.booking, j.freshness,
+      encode(j.cache_key, 'hex') as cache_key,
       j.max_body_bytes::float8 as max_body_bytes, j.cost_cap_micros::float8 as cost_cap_micros, j.cost_micros::float8 as cost_micros,
       extract(epoch from j.deadline_at - clock_timestamp())::float8 * 1000 as until_deadline_ms,
       greatest(extract(epoch from clock_timestamp() - j.due_at)::float8 * 1000, 0) as queue_ms,
@@ -152,6 +153,8 @@ type ClaimedRow = {
   capture: Capture | null;
   egress: JobLease["egress"];
   booking: Booking | null;
+  freshness: Freshness;
+  cache_key: string | null;
   max_body_bytes: number;
   cost_cap_micros: number;
   cost_micros: number;
@@ -183,6 +186,8 @@ function toLease(row: ClaimedRow, leaseSeconds: number): JobLease {
     capture: row.capture,
     egress: row.egress,
     maxBodyBytes: row.max_body_bytes,
+    cacheKey: row.cache_key,
+    freshnessMs: FRESHNESS_SECONDS[row.freshness] * 1_000,
     costCapMicros: row.cost_cap_micros,
     costMicros: row.cost_micros,
     booking: row.booking,

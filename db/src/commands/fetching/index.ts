@@ -1,7 +1,9 @@
 export * from "./attempt-report.ts";
 export * from "./claim-jobs.ts";
 export * from "./defer-jobs.ts";
+export * from "./drop-cached-answer.ts";
 export * from "./expire-jobs.ts";
+export * from "./finish-from-cache.ts";
 export * from "./job-lease.ts";
 export * from "./mark-probed.ts";
 export * from "./quarantine-route.ts";
@@ -15,4 +17,5 @@ export * from "./resume-deferred-jobs.ts";
 export * from "./settle-jobs.ts";
 export * from "./sweep-passed-holds.ts";
 export * from "./take-admission.ts";
+export * from "./take-flights.ts";
 export * from "./take-paces.ts";

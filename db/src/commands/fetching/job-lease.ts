@@ -42,6 +42,10 @@ export type JobLease = {
   /** Where a paid route should come out; null: anywhere. */
   readonly egress: { readonly country?: string; readonly stickyKey?: string } | null;
   readonly maxBodyBytes: number;
+  /** What its answer is kept by (hex); null: it takes and leaves nothing in the cache. */
+  readonly cacheKey: string | null;
+  /** The oldest stored answer that will do; 0: none. */
+  readonly freshnessMs: number;
   readonly costCapMicros: number;
   /** What the job's earlier attempts cost. */
   readonly costMicros: number;

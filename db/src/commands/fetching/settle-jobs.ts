@@ -1,5 +1,6 @@
 import { localFailure } from "@keble-scraper/contract";
 import type { Tx } from "../../database.ts";
+import { cacheAnswers } from "../../steps/cache-answers.ts";
 import type { EndedJob } from "../../steps/ended-job.ts";
 import { finishJobs } from "../../steps/finish-jobs.ts";
 import { type BytesHolds, keepBytes } from "../../steps/keep-bytes.ts";
@@ -12,14 +13,18 @@ type SettleOptions = BytesHolds & {
   readonly jobRetentionMs: number;
   /** Of the audit row that a quarantine writes; absent: the default. */
   readonly auditRetentionDays?: number;
+  /** How long an answer stays in the cache; absent: 7 days. */
+  readonly cacheRetentionMs?: number;
 };
+
+const CACHE_RETENTION_MS = 7 * 86_400_000;
 
 /**
  * Settles 1 to 50 attempts in one statement, fenced row by row: every dependent row is selected from the jobs whose
  * token is still held, so a stale report writes nothing. Locks jobs by id, then blobs by hash, then artifacts, then
- * budgets, holds and quarantines, each by their key.
+ * budgets, holds and quarantines, then what is cached, each by their key.
  *
- * A group without money, holds and quarantines takes a statement that knows nothing of them, and whose fence lets no
+ * A group without money, holds, quarantines and cached answers takes a statement that knows nothing of them, and whose fence lets no
  * reservation through. What it left is settled again in full, so a report that forgot its reservation loses nothing.
  */
 export async function settleJobs(
@@ -37,7 +42,7 @@ export async function settleJobs(
 }
 
 function isPlain(report: AttemptReport): boolean {
-  return !report.hasReservation && report.hold === null && report.quarantine === null;
+  return !report.hasReservation && report.hold === null && report.quarantine === null && report.cache == null;
 }
 
 async function settleGroup(
@@ -48,6 +53,10 @@ async function settleGroup(
 ): Promise<SettleVerdict[]> {
   const isFree = kind === "PLAIN" ? sql`and j.reserved_micros is null` : sql``;
   const sideEffects = kind === "PLAIN" ? sql`` : sql`${settleSideEffects(sql, options)},`;
+  const { cacheRetentionMs = CACHE_RETENTION_MS } = options;
+  const cached = reports.some((report) => report.cache != null)
+    ? sql`${cacheAnswers(sql, reports, { cacheRetentionMs })},`
+    : sql``;
   const rows = await sql<SettledRow[]>`
     with input as materialized (
       select * from ${settleRecords(sql, reports)}
@@ -94,9 +103,10 @@ async function settleGroup(
       from judged j
     ),
     ${sideEffects}
+    ${cached}
     ended as (
       select j.id, case when j.outcome = 'SUCCEEDED' then 'SUCCEEDED' else 'FAILED' end as status,
-             case when j.outcome = 'SUCCEEDED' then j.result || jsonb_build_object('fetchedAt', rfc3339(clock_timestamp())) end as result,
+             case when j.outcome = 'SUCCEEDED' then jsonb_build_object('fetchedAt', rfc3339(j.now)) || j.result end as result,
              case when j.outcome = 'HANDED_BACK' then ${sql.json(localFailure("DEADLINE_EXCEEDED"))}::jsonb
                   when j.outcome = 'FAILED' then j.failure end as failure,
              case when j.outcome = 'SUCCEEDED' then j.artifact_id end as artifact_id,

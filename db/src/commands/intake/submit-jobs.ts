@@ -18,6 +18,8 @@ export type NewJob = {
   readonly transport: string;
   readonly routes: readonly string[];
   readonly freshness: string;
+  /** SHA-256, hex, of all that makes two answers the same; null or absent: the job takes and leaves nothing in the cache. */
+  readonly cacheKey?: string | null;
   readonly accept: string;
   readonly contentTypes: readonly string[] | null;
   readonly robots: string;
@@ -81,7 +83,7 @@ async function insertJobs(sql: Tx, { callerId, jobs }: Submit): Promise<SubmitVe
     with input as (
       select * from jsonb_to_recordset(${sql.json(rows)}) as x (
         position int, id uuid, "idempotencyKey" text, "requestSha256" text, target jsonb, "hostKey" text, transport text,
-        routes text[], freshness text, accept text, "contentTypes" text[], robots text, capture text, egress jsonb, labels jsonb, "attemptBudget" smallint,
+        routes text[], freshness text, "cacheKey" text, accept text, "contentTypes" text[], robots text, capture text, egress jsonb, labels jsonb, "attemptBudget" smallint,
         "maxBodyBytes" bigint, "costCapMicros" bigint, "deadlineSeconds" int, "callbackEndpoint" text)
     ),
     resolved as materialized (
@@ -92,10 +94,10 @@ async function insertJobs(sql: Tx, { callerId, jobs }: Submit): Promise<SubmitVe
     ),
     accepted as (
       insert into jobs (id, caller_id, callback_endpoint_id, idempotency_key, request_sha256, target, host_key, transport,
-        routes, freshness, accept, content_types, robots, capture, egress, labels, attempt_budget, max_body_bytes, cost_cap_micros,
+        routes, freshness, cache_key, accept, content_types, robots, capture, egress, labels, attempt_budget, max_body_bytes, cost_cap_micros,
         created_at, due_at, deadline_at)
       select r.id, ${callerId}, r.endpoint_id, r."idempotencyKey", decode(r."requestSha256", 'hex'), r.target, r."hostKey",
-        r.transport, r.routes, r.freshness, r.accept, r."contentTypes", r.robots, r.capture, r.egress, r.labels, r."attemptBudget", r."maxBodyBytes",
+        r.transport, r.routes, r.freshness, decode(r."cacheKey", 'hex'), r.accept, r."contentTypes", r.robots, r.capture, r.egress, r.labels, r."attemptBudget", r."maxBodyBytes",
         r."costCapMicros", date_trunc('milliseconds', t.now), date_trunc('milliseconds', t.now),
         date_trunc('milliseconds', t.now) + make_interval(secs => r."deadlineSeconds")
       from resolved r, (select clock_timestamp() as now) t
