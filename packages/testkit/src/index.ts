@@ -33,5 +33,10 @@ export {
 export { startUnlockerApi, type UnlockerAnswer, type UnlockerApiServer } from "./providers/start-unlocker-api.ts";
 export { requireChromium } from "./chromium/require-chromium.ts";
 export { type ProviderServer, type ScriptedAnswer, startProviderServer } from "./providers/provider-server.ts";
-export { type S3ObjectView, type S3Options, type S3Server, startS3 } from "./s3/start-s3.ts";
+export { startS3 } from "./s3/start-s3.ts";
+export type { S3ObjectView, S3Options, S3Server, S3UploadView } from "./s3/s3-server.ts";
+export type { S3Exchange } from "./s3/exchange-log.ts";
+export { S3_FAULTS, type S3Fault, type S3FaultMatcher, type SetFault } from "./s3/faults.ts";
+export type { AccessLogFormat } from "./s3/access-log.ts";
+export type { S3Operation } from "./s3/perform-operation.ts";
 export { lookUpLocally } from "./s3/look-up-locally.ts";

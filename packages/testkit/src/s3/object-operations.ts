@@ -6,7 +6,8 @@ import { emptyAnswer, type S3Answer } from "./s3-answer.ts";
 import type { S3Call, S3Context } from "./s3-context.ts";
 import { accept, refuse, type S3Result } from "./s3-refusal.ts";
 import { parameterOf, type S3Request } from "./s3-request.ts";
-import { checkAbsence } from "./write-conditions.ts";
+import type { Piece } from "./piece-keeper.ts";
+import { checkAbsence, claimKey } from "./write-conditions.ts";
 
 /** Stores one object, whole or not at all. */
 export async function putObject(context: S3Context, call: S3Call): Promise<S3Result<S3Answer>> {
@@ -15,7 +16,14 @@ export async function putObject(context: S3Context, call: S3Call): Promise<S3Res
   if (!kept.ok) return kept;
   const before = checkAbsence(context, request);
   if (!before.ok) return before;
-  const received = await receiveBody(request, call.payloadHash, call.body, context.keeper);
+  const claimed = claimKey(context, request);
+  if (!claimed.ok) return claimed;
+  let received: S3Result<Piece>;
+  try {
+    received = await receiveBody(request, call.payloadHash, call.body, context.keeper);
+  } finally {
+    claimed.value();
+  }
   if (!received.ok) return received;
   const piece = received.value;
   // Another put may have ended while this one's body came in.

@@ -13,6 +13,10 @@ export type S3Context = {
   readonly keeper: PieceKeeper;
   /** The least size of a part that is not the last. */
   readonly partBytesMin: number;
+  /** What a conditional put answers that meets another one of its key under way. */
+  readonly racing: "PRECONDITION" | "CONFLICT";
+  /** The keys of conditional puts under way; empty unless racing puts conflict. */
+  readonly conditionalPuts: Set<string>;
   /** Milliseconds since the epoch. */
   nowMs(): number;
 };

@@ -44,6 +44,8 @@ export type S3Refusal = {
   readonly details: Readonly<Record<string, string>>;
   /** OSS' own finer code. */
   readonly ec?: string;
+  /** Further headers of the answer. */
+  readonly headers?: Readonly<Record<string, string>>;
 };
 
 /** Or a value, or a refusal. */

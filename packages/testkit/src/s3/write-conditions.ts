@@ -23,3 +23,15 @@ export function checkAbsence({ dialect, objects }: S3Context, { headers, key }: 
     ? refuse("PreconditionFailed", { details: { Condition: "If-None-Match" } })
     : accept(undefined);
 }
+
+/**
+ * Notes that a conditional put of a key is under way, until the returned function is called; refused when another one is
+ * and racing puts conflict.
+ */
+export function claimKey({ dialect, racing, conditionalPuts }: S3Context, request: S3Request): S3Result<() => void> {
+  const { key, headers } = request;
+  if (dialect === "OSS" || racing === "PRECONDITION" || !headers.has("if-none-match")) return accept(() => undefined);
+  if (conditionalPuts.has(key)) return refuse("ConditionalRequestConflict", { details: { Key: key } });
+  conditionalPuts.add(key);
+  return accept(() => void conditionalPuts.delete(key));
+}
