@@ -1,5 +1,6 @@
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
+import type { ByteRange } from "./binary-store.ts";
 
 /** How many bytes of a body `head` holds: enough for content sniffing and charset detection. */
 export const HEAD_BYTES = 4096;
@@ -11,8 +12,8 @@ export type SpooledBody = {
   readonly sizeBytes: number;
   /** The first 4,096 bytes, or all of a shorter body. */
   readonly head: Uint8Array;
-  /** A new stream from the first byte on; may be called again. Throws once discarded. */
-  openStream(): Readable;
+  /** A new stream of the whole, or of a range; may be called again. Throws once discarded. */
+  openStream(range?: ByteRange): Readable;
   /** The whole body when it is in memory, null when it is in a file. Not a copy: don't change it. */
   bytes(): Uint8Array | null;
   /** Gives memory and file back. Idempotent; a stream that is open reads on to its end. */
@@ -34,7 +35,10 @@ export function createMemoryBody(body: {
     sha256: body.sha256,
     sizeBytes: body.sizeBytes,
     head: Uint8Array.from(body.content.subarray(0, HEAD_BYTES)),
-    openStream: () => Readable.from(whole().byteLength === 0 ? [] : [whole()], { objectMode: false }),
+    openStream(range) {
+      const bytes = range === undefined ? whole() : whole().subarray(range.start, range.end + 1);
+      return Readable.from(bytes.byteLength === 0 ? [] : [bytes], { objectMode: false });
+    },
     bytes: whole,
     async discard() {
       content = null;
@@ -56,9 +60,9 @@ export function createFileBody(body: {
     sha256: body.sha256,
     sizeBytes: body.sizeBytes,
     head: body.head,
-    openStream() {
+    openStream(range) {
       if (isDiscarded) throw new Error("the spooled body was discarded");
-      return createReadStream(body.path, { highWaterMark: READ_BYTES });
+      return createReadStream(body.path, { ...range, highWaterMark: READ_BYTES });
     },
     bytes: () => null,
     async discard() {

@@ -130,6 +130,55 @@ export function describeBinaryStore(name: string, open: () => Promise<StoreUnder
       await expect(subject.store.list(null, 1001)).rejects.toThrow("not a page size");
     });
 
+    test("the listing does not name the owner's mark, and a cursor holds when its object is gone", async () => {
+      const key = await stored(randomBytes(10));
+      await subject.store.claimOwner("mark");
+      const page = await subject.store.list(null, 1);
+      await subject.store.delete(page.items[0]!.key);
+      const rest: string[] = [];
+      let cursor = page.nextCursor;
+      while (cursor !== null) {
+        const next = await subject.store.list(cursor, 3);
+        rest.push(...next.items.map((item) => item.key.sha256));
+        cursor = next.nextCursor;
+      }
+      expect(rest.includes(key.sha256) || page.items[0]!.key.sha256 === key.sha256).toBe(true);
+    });
+
+    test("A4 the owner's mark is the first claimer's, and stays", async () => {
+      const { store, close } = await open();
+      try {
+        expect(await store.readOwner()).toBeNull();
+        const said = await Promise.all(
+          Array.from({ length: 6 }, async (_, index) => store.claimOwner(`owner ${index}`)),
+        );
+        expect(new Set(said).size).toBe(1);
+        expect(said[0]).toMatch(/^owner [0-5]$/);
+        expect(await store.claimOwner("later")).toBe(said[0]);
+        expect(await store.readOwner()).toBe(said[0]);
+        expect(await store.list(null)).toEqual({ items: [], nextCursor: null });
+      } finally {
+        await close();
+      }
+    });
+
+    test("nothing is a stray while nothing was broken off, and a stored object never is one", async () => {
+      const key = await stored(randomBytes(10));
+      const never = new AbortController().signal;
+      expect(await subject.store.removeStrays(new Date(Date.now() + 3_600_000), never)).toBe(0);
+      expect(await subject.store.head(key)).toEqual({ sizeBytes: 10 });
+    });
+
+    test("a stream that is destroyed half way holds nothing back", async () => {
+      const key = await stored(randomBytes(3_000_000));
+      for (let times = 0; times < 8; times += 1) {
+        const stream = await subject.store.read(key);
+        if (times % 2 === 0) await new Promise((resolve) => stream!.once("data", resolve));
+        stream!.destroy();
+      }
+      expect(await hashOf(await subject.store.read(key))).toBe(key.sha256);
+    });
+
     test("A4 the identity is complete and steady", () => {
       const identity = subject.store.identity();
       expect(subject.store.identity()).toEqual(identity);
