@@ -3,6 +3,7 @@ import { checkJob } from "./procedures/check-job.ts";
 import { createApiKey } from "./procedures/create-api-key.ts";
 import { createDownload } from "./procedures/create-download.ts";
 import { deleteCallbackEndpoint } from "./procedures/delete-callback-endpoint.ts";
+import { deleteJob } from "./procedures/delete-job.ts";
 import { downloadJobContent } from "./procedures/download-job-content.ts";
 import { getArtifact } from "./procedures/get-artifact.ts";
 import { getCallbackEndpoint } from "./procedures/get-callback-endpoint.ts";
@@ -11,12 +12,15 @@ import { getJob } from "./procedures/get-job.ts";
 import { getUsage } from "./procedures/get-usage.ts";
 import { listApiKeys } from "./procedures/list-api-keys.ts";
 import { listAttempts } from "./procedures/list-attempts.ts";
+import { listAuditEvents } from "./procedures/list-audit-events.ts";
 import { listBudgets } from "./procedures/list-budgets.ts";
 import { listCallbackEndpoints } from "./procedures/list-callback-endpoints.ts";
 import { listCallbackEvents } from "./procedures/list-callback-events.ts";
 import { listJobs } from "./procedures/list-jobs.ts";
+import { listPins } from "./procedures/list-pins.ts";
 import { listRoutes } from "./procedures/list-routes.ts";
 import { patchCallbackEndpoint } from "./procedures/patch-callback-endpoint.ts";
+import { putPin } from "./procedures/put-pin.ts";
 import { quarantineRoute } from "./procedures/quarantine-route.ts";
 import { registerCallbackEndpoint } from "./procedures/register-callback-endpoint.ts";
 import { releaseRoute } from "./procedures/release-route.ts";
@@ -34,9 +38,12 @@ export const apiRouter = publicRouter({
   listJobs,
   listAttempts,
   cancelJob,
+  deleteJob,
   downloadJobContent,
   getArtifact,
   createDownload,
+  putPin,
+  listPins,
   registerCallbackEndpoint,
   listCallbackEndpoints,
   getCallbackEndpoint,
@@ -49,6 +56,7 @@ export const apiRouter = publicRouter({
   releaseRoute,
   listBudgets,
   getUsage,
+  listAuditEvents,
   createApiKey,
   listApiKeys,
   revokeApiKey,

@@ -6,6 +6,8 @@ import type {
   CreateDownloadCall,
   DeleteEndpointAnswer,
   DeleteEndpointCall,
+  DeleteJobAnswer,
+  DeleteJobCall,
   EndpointAnswer,
   GetArtifactAnswer,
   GetArtifactCall,
@@ -28,7 +30,11 @@ import type {
   ListEventsCall,
   ListJobsAnswer,
   ListJobsCall,
+  ListPinsAnswer,
+  ListPinsCall,
   PatchEndpointCall,
+  PutPinAnswer,
+  PutPinCall,
   QuarantineRouteCall,
   RegisterEndpointAnswer,
   RegisterEndpointCall,
@@ -65,12 +71,15 @@ export type IntakeCalls = {
   readonly listJobs: Query<ListJobsCall, ListJobsAnswer>;
   readonly listAttempts: Query<ListAttemptsCall, ListAttemptsAnswer>;
   readonly cancelJob: Mutation<CancelJobCall, JobAnswer>;
+  readonly deleteJob: Mutation<DeleteJobCall, DeleteJobAnswer>;
 };
 
 /** What the gateway asks of artifacts. */
 export type ArtifactsCalls = {
   readonly getArtifact: Query<GetArtifactCall, GetArtifactAnswer>;
   readonly createDownload: Mutation<CreateDownloadCall, CreateDownloadAnswer>;
+  readonly putPin: Mutation<PutPinCall, PutPinAnswer>;
+  readonly listPins: Query<ListPinsCall, ListPinsAnswer>;
 };
 
 /** What the gateway asks of callbacks. */

@@ -112,7 +112,7 @@ describe("what is not there", () => {
   it.each([
     ["PUT", "/v1/jobs", "POST, GET, HEAD"],
     ["GET", "/v1/jobs/batch", "POST"],
-    ["PATCH", `/v1/jobs/${ID}`, "GET, HEAD"],
+    ["PATCH", `/v1/jobs/${ID}`, "GET, HEAD, DELETE"],
     ["GET", `/v1/jobs/${ID}/cancel`, "POST"],
     ["POST", "/healthz", "GET, HEAD"],
     ["POST", "/openapi.json", "GET, HEAD"],

@@ -222,6 +222,26 @@ describe("reading jobs", () => {
   });
 });
 
+describe("DELETE /v1/jobs/{id}", () => {
+  it("answers 204 without a body, and tells intake who asks, for which request", async () => {
+    open.services.on("deleteJob", () => ok(null));
+    const answer = await open.send("DELETE", `/v1/jobs/${ID}`, { headers: { "x-request-id": "erase-1" } });
+    expect([answer.status, answer.body]).toEqual([204, {}]);
+    expect(lastInput()).toEqual({ principal: principal(), id: ID, requestId: "erase-1" });
+    expect((await open.send("DELETE", `/v1/jobs/${ID}`, { key: open.operatorKey.secret })).status).toBe(204);
+  });
+
+  it("a job that may not go yet: 409", async () => {
+    open.services.on("deleteJob", () => ({ ok: false, failure: localFailure("CONFLICT") }));
+    expect((await open.send("DELETE", `/v1/jobs/${ID}`)).status).toBe(409);
+  });
+
+  it("needs jobs:write", async () => {
+    const { secret } = await open.makeKey({ callerId: "acme", scopes: ["jobs:read"] });
+    expect((await open.send("DELETE", `/v1/jobs/${ID}`, { key: secret })).status).toBe(403);
+  });
+});
+
 describe("GET /v1/jobs/{id}/content", () => {
   it("redirects to a signed download that is audited as the job's content", async () => {
     open.services.on("getJob", () => ok(DONE));

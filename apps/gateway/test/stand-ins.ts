@@ -51,10 +51,13 @@ const routers = {
     listJobs: query("listJobs", contract.ListJobsCall, contract.ListJobsAnswer),
     listAttempts: query("listAttempts", contract.ListAttemptsCall, contract.ListAttemptsAnswer),
     cancelJob: mutation("cancelJob", contract.CancelJobCall, contract.JobAnswer),
+    deleteJob: mutation("deleteJob", contract.DeleteJobCall, contract.DeleteJobAnswer),
   }),
   artifacts: router({
     getArtifact: query("getArtifact", contract.GetArtifactCall, contract.GetArtifactAnswer),
     createDownload: mutation("createDownload", contract.CreateDownloadCall, contract.CreateDownloadAnswer),
+    putPin: mutation("putPin", contract.PutPinCall, contract.PutPinAnswer),
+    listPins: query("listPins", contract.ListPinsCall, contract.ListPinsAnswer),
   }),
   callbacks: router({
     registerEndpoint: mutation("registerEndpoint", contract.RegisterEndpointCall, contract.RegisterEndpointAnswer),

@@ -59,6 +59,7 @@ export function createIntake(settings: IntakeSettings): Container {
     allowedTargets: allowedTargetsOf(settings.fetching.allowedTargets),
     bodyBytesMax: settings.fetching.bodyBytesMax,
     jobRetentionMs: settings.retention.jobMs,
+    auditDays: settings.retention.auditDays,
     ring: (payload) => bell.ring(payload.transport === "RENDER" ? "render" : "fetch", payload),
     announceEnded: createEndedAnnouncer({ hints, bell }),
     announceCancelled: (ids) => hints.publish(HINT_CHANNELS.jobsCancelled, ids),

@@ -15,6 +15,8 @@ export type IntakeContext = {
   /** The operator's ceiling for `limits.maxBodyBytes`. */
   readonly bodyBytesMax: number;
   readonly jobRetentionMs: number;
+  /** How long audit rows are kept, in days. */
+  readonly auditDays: number;
   ring(payload: { readonly transport: string; readonly jobId: string }): void;
   /** Tells of jobs that ended, after the commit. */
   readonly announceEnded: EndedAnnouncer;

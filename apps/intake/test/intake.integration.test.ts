@@ -46,6 +46,7 @@ function callerOf() {
     allowedTargets: NO_ALLOWED_TARGETS,
     bodyBytesMax: 100_000_000,
     jobRetentionMs: 1_000_000,
+    auditDays: 400,
     ring: (payload) => rung.push(payload),
     announceEnded: () => undefined,
     announceCancelled: (ids) => void cancelled.push(...ids),
@@ -384,4 +385,23 @@ test("a wait answers as soon as the job is terminal, without a hint, and otherwi
   if (!other.ok) throw new Error("refused");
   const unfinished = await caller.getJob({ principal: service("waiter"), id: other.value.job.id, waitSeconds: 1 });
   expect(unfinished).toMatchObject({ ok: true, value: { status: "QUEUED" } });
+});
+
+test("an ended job is erased once, by its own caller or an operator; an open one is not", async () => {
+  const caller = callerOf();
+  const submitted = await caller.submitJob({ principal: service(), body, idempotencyKey: "erase-me" });
+  if (!submitted.ok) throw new Error("refused");
+  const { id } = submitted.value.job;
+  const call = { id, requestId: "r-1" };
+  expect(await caller.deleteJob({ principal: service(), ...call })).toMatchObject({ failure: { code: "CONFLICT" } });
+  await caller.cancelJob({ principal: service(), id });
+  expect(await caller.deleteJob({ principal: service("other"), ...call })).toMatchObject({
+    failure: { code: "NOT_FOUND" },
+  });
+  expect(await caller.deleteJob({ principal: operator, ...call })).toEqual({ ok: true, value: null });
+  expect(await caller.getJob({ principal: service(), id })).toMatchObject({ failure: { code: "NOT_FOUND" } });
+  const audit = await database.commands`select actor, request_id from audit_events where subject = ${`job:${id}`}`;
+  expect(audit).toEqual([{ actor: operator.keyId, request_id: "r-1" }]);
+  const again = await caller.submitJob({ principal: service(), body, idempotencyKey: "erase-me" });
+  expect(again).toMatchObject({ ok: true, value: { replay: false } });
 });

@@ -14,7 +14,6 @@ type Vars = { Variables: { requestId: string; operation: string; principal: Prin
 
 /** Operations whose path a later release fills while other methods or names beside them are served already. */
 const NOT_YET: readonly (readonly [method: string, path: string])[] = [
-  ["DELETE", "/v1/jobs/{id}"],
   ["POST", "/v1/callback-events/replay"],
   ["POST", "/v1/callback-events/discard"],
 ];
