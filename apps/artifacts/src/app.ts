@@ -1,5 +1,5 @@
-import { createStore, deriveDownloadKey } from "@keble-scraper/artifact-store";
-import { createDatabase } from "@keble-scraper/db";
+import { createFence, createStore, deriveDownloadKey, StoreUnavailable } from "@keble-scraper/artifact-store";
+import { createDatabase, findNamespace, hasStoredRows, isDatabaseUnready } from "@keble-scraper/db";
 import {
   type Clock,
   type Container,
@@ -8,6 +8,7 @@ import {
   createLogger,
   type HealthCheck,
   type Logger,
+  startPatiently,
   SYSTEM_CLOCK,
 } from "@keble-scraper/service";
 import type { ArtifactsContext } from "./context.ts";
@@ -40,6 +41,13 @@ export function createArtifacts(settings: ArtifactsSettings, overrides: Artifact
     readConnections: READ_CONNECTIONS,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
+  const away = { isAway: (error: unknown) => isDatabaseUnready(error) || error instanceof StoreUnavailable, logger };
+  const fence = createFence({
+    store,
+    owner: settings.artifacts.namespaceOwner,
+    findNamespace: () => findNamespace(database.commands),
+    hasRows: () => hasStoredRows(database.commands),
+  });
   const downloads = createDownloadServer({
     baseUrl: settings.artifacts.store.baseUrl,
     signingKey: deriveDownloadKey(settings.secretKey),
@@ -71,7 +79,7 @@ export function createArtifacts(settings: ArtifactsSettings, overrides: Artifact
   });
   const container = createContainer({
     name: "artifacts",
-    components: [database, store, downloads, server],
+    components: [database, startPatiently(store, away), startPatiently(fence, away), downloads, server],
     checks,
     logger,
     drainGraceMs: settings.timings.drainGraceMs,

@@ -10,6 +10,7 @@ import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Artifacts, createArtifacts } from "../src/app.ts";
 import type { ArtifactsRouter } from "../src/router.ts";
+import { claimTestStore } from "./claim-test-store.ts";
 import { ask, type CapturedLog, captureLog, putBytes } from "./serving.ts";
 
 const never = new AbortController().signal;
@@ -42,6 +43,7 @@ beforeAll(async () => {
   });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.faults));
   settings = parsed.value;
+  await claimTestStore(settings, testDatabase);
   log = captureLog();
   const clock = { monotonicMs: () => performance.now(), wallMs: () => Date.now() + time.offsetMs };
   artifacts = createArtifacts(settings, { clock, logger: log.logger });

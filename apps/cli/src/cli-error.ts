@@ -12,6 +12,8 @@ export const EXIT_CODES = {
   SERVER_MISSING: 6,
   /** A process of the stack did not become ready. */
   NOT_READY: 7,
+  /** The artifact store is not the one that the database's artifacts are in, or nobody has claimed it. */
+  STORE_REFUSED: 8,
 } as const;
 
 /** One name of that set. */

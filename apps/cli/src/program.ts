@@ -16,6 +16,12 @@ const WORKERS = {
   maintenance: "worker-maintenance",
 } as const;
 
+type AdoptOption = { readonly adoptArtifacts?: true };
+const ADOPT = new Option(
+  "--adopt-artifacts",
+  "say that the store which the settings name holds the artifacts of a database that does not know its store",
+);
+
 /** The command line of `keble-scraper`. Parsing it runs the command; a refused one throws CommanderError. */
 export function createProgram(context: CliContext): Command {
   const program = new Command("keble-scraper")
@@ -39,11 +45,13 @@ export function createProgram(context: CliContext): Command {
     .addOption(new Option("--processes <mode>", "how many processes").choices(PROCESS_MODES).default("compact"))
     .option("--fetch-workers <n>", `fetch workers, 1 to ${FETCH_WORKERS_MAX}`, parseWorkers, 1)
     .option("--no-demo", "do not run the first job")
-    .action((options: { processes: ProcessMode; fetchWorkers: number; demo: boolean }) =>
+    .addOption(ADOPT)
+    .action((options: { processes: ProcessMode; fetchWorkers: number; demo: boolean } & AdoptOption) =>
       runUp(context, {
         mode: options.processes,
         fetchWorkers: options.fetchWorkers,
         demo: options.demo ? "RUN" : "SKIP",
+        rows: toRows(options),
       }),
     );
 
@@ -67,10 +75,17 @@ export function createProgram(context: CliContext): Command {
     .action((kinds: readonly ProcessKind[]) => runProcesses(context, kinds));
   program
     .command("migrate")
-    .description("Bring the database to this version's schema and give the services' role its rights; safe to repeat")
-    .action(() => runMigrate(context));
+    .description(
+      "Bring the database to this version's schema, give the services' role its rights, and claim the artifact store; safe to repeat",
+    )
+    .addOption(ADOPT)
+    .action((options: AdoptOption) => runMigrate(context, { rows: toRows(options) }));
   addKeysCommands(program, context);
   return program;
+}
+
+function toRows({ adoptArtifacts }: AdoptOption): "REFUSE" | "ADOPT" {
+  return adoptArtifacts === true ? "ADOPT" : "REFUSE";
 }
 
 function parseWorkers(text: string): number {

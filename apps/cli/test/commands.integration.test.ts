@@ -1,4 +1,6 @@
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { migrate } from "@keble-scraper/db";
 import { PROCESS_KINDS } from "@keble-scraper/service";
@@ -6,16 +8,21 @@ import { createTestDatabase, type TestDatabase } from "@keble-scraper/testkit";
 import { CommanderError } from "commander";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CliContext } from "../src/cli-context.ts";
-import { withDatabase } from "../src/commands/keys.ts";
+import { withDatabase } from "../src/with-database.ts";
 import { PROCESSES } from "../src/process-table.ts";
 import { createProgram } from "../src/program.ts";
 
 let database: TestDatabase;
+let folder: string;
 
 beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "keble-commands-"));
   database = await createTestDatabase({ migrate });
 });
-afterAll(() => database[Symbol.asyncDispose]());
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await database[Symbol.asyncDispose]();
+});
 
 async function run(args: string[], env: Record<string, string> = {}): Promise<string> {
   const lines: string[] = [];
@@ -24,6 +31,7 @@ async function run(args: string[], env: Record<string, string> = {}): Promise<st
       SCRAPER_ENVIRONMENT: "test",
       SCRAPER_DATABASE_URL: database.url,
       SCRAPER_MIGRATION_DATABASE_URL: database.migrationUrl,
+      SCRAPER_STATE_DIRECTORY: join(folder, new URL(env["SCRAPER_DATABASE_URL"] ?? database.url).pathname),
       ...env,
     },
     stop: new AbortController().signal,
@@ -115,7 +123,9 @@ describe("keble-scraper migrate", () => {
   it("brings an empty database up to date", async () => {
     await using empty = await createTestDatabase({ migrate: () => Promise.resolve(), template: "empty" });
     const env = { SCRAPER_DATABASE_URL: empty.url, SCRAPER_MIGRATION_DATABASE_URL: empty.migrationUrl };
-    expect(await run(["migrate"], env)).toMatch(/^Applied [1-9]\d* migrations$/);
+    expect(await run(["migrate"], env)).toMatch(
+      /^Applied [1-9]\d* migrations\nClaimed the artifact store for test\/test_\w+: \S+ artifacts$/,
+    );
     expect(await run(["keys", "bootstrap"], env)).toMatch(/^ks_live_/);
   });
 
@@ -126,6 +136,7 @@ describe("keble-scraper migrate", () => {
   });
 
   it("does nothing to a database that is up to date", async () => {
+    await run(["migrate"]);
     expect(await run(["migrate"])).toBe("The database is up to date");
   });
 });

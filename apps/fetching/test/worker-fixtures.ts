@@ -7,6 +7,7 @@ import { type Container, type Signals, parseSettings } from "@keble-scraper/serv
 import { type Origin, createTestDatabase, startOrigin, testRedis } from "@keble-scraper/testkit";
 import { createFetchWorker } from "../src/app.ts";
 import type { FetchingSettings } from "../src/settings.ts";
+import { claimTestStore } from "./claim-test-store.ts";
 
 /** A database, an origin and folders of their own, and workers on them. */
 export type FetchRig = AsyncDisposable & {
@@ -59,7 +60,9 @@ export async function openFetchRig(env: Record<string, string> = {}): Promise<Fe
     origin,
     settings: settingsOf(),
     async startWorker({ signals, env: more, graceMs = 5_000 } = {}) {
-      const container = createFetchWorker(settingsOf(more), signals === undefined ? {} : { signals });
+      const settings = settingsOf(more);
+      await claimTestStore(settings, testDatabase);
+      const container = createFetchWorker(settings, signals === undefined ? {} : { signals });
       await container.start();
       workers.push({ container, graceMs });
       return container;

@@ -1,4 +1,5 @@
-import { createDatabase } from "@keble-scraper/db";
+import { createFence, createStore, StoreUnavailable } from "@keble-scraper/artifact-store";
+import { createDatabase, findNamespace, hasStoredRows, isDatabaseUnready } from "@keble-scraper/db";
 import {
   type Clock,
   type Container,
@@ -10,12 +11,14 @@ import {
   createLogger,
   NO_SIGNALS,
   type Signals,
+  startPatiently,
   SYSTEM_CLOCK,
 } from "@keble-scraper/service";
 import { createBeatLoop } from "./beat.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
 import { retentionRouter } from "./router.ts";
 import type { RetentionSettings } from "./settings.ts";
+import { createStatsReader } from "./stats/create-stats-reader.ts";
 
 /** What a test may replace. */
 export type RetentionOverrides = {
@@ -29,26 +32,48 @@ const COMMAND_CONNECTIONS = 2;
 const READ_CONNECTIONS = 1;
 /** A batch that takes longer is ended by the server and tried again with the next tick. */
 const STATEMENT_TIMEOUT_MS = 10_000;
+/** The gateway waits 10 s for the stats. */
+const STATS_TIMEOUT_MS = 3_000;
 
-/** The retention service: for now its health, since nobody asks anything of it. */
-export function createRetention(settings: RetentionSettings): Container {
+/** The retention service: how the deployment is doing. */
+export function createRetention(
+  settings: RetentionSettings,
+  overrides: Pick<RetentionOverrides, "clock"> = {},
+): Container & { readonly url: string } {
+  const { clock = SYSTEM_CLOCK } = overrides;
   const logger = createLogger({ name: "retention", level: settings.logLevel });
+  const database = createDatabase({
+    url: settings.database.url,
+    applicationName: "keble-retention",
+    commandConnections: READ_CONNECTIONS,
+    readConnections: READ_CONNECTIONS,
+    statementTimeoutMs: STATS_TIMEOUT_MS,
+  });
+  const { purgeRowsPerMinute: rowsPerMinute, auditDays } = settings.retention;
+  const checks = [database];
   const server = createInternalServer({
     name: "retention",
     port: settings.internal.ports.retention,
     host: settings.internal.host,
     router: retentionRouter,
-    context: {},
+    context: { readStats: createStatsReader({ database, rowsPerMinute, auditDays, clock }) },
     serviceToken: settings.internal.serviceToken,
-    checks: [],
+    checks,
     logger,
   });
-  return createContainer({
+  const container = createContainer({
     name: "retention",
-    components: [server],
+    components: [database, server],
+    checks,
     logger,
     drainGraceMs: settings.timings.drainGraceMs,
   });
+  return {
+    ...container,
+    get url() {
+      return server.url;
+    },
+  };
 }
 
 /** The maintenance worker: recovers, expires, closes and announces by itself; bells only make it sooner. */
@@ -62,6 +87,14 @@ export function createMaintenanceWorker(settings: RetentionSettings, overrides: 
     readConnections: READ_CONNECTIONS,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
+  const store = createStore(settings.artifacts.store);
+  const away = { isAway: (error: unknown) => isDatabaseUnready(error) || error instanceof StoreUnavailable, logger };
+  const fence = createFence({
+    store,
+    owner: settings.artifacts.namespaceOwner,
+    findNamespace: () => findNamespace(database.commands),
+    hasRows: () => hasStoredRows(database.commands),
+  });
   const redis = { redisUrl: settings.redis.url, prefix: settings.redis.prefix, logger };
   const bell = createBell(redis);
   const hints = createHints(redis);
@@ -69,7 +102,16 @@ export function createMaintenanceWorker(settings: RetentionSettings, overrides: 
   const listener = createBellListener({ ...redis, kind: "maintenance", onRing: () => ticks.wake() });
   return createContainer({
     name: "worker-maintenance",
-    components: [database, bell, hints, ticks, deadlines, listener],
+    components: [
+      database,
+      startPatiently(store, away),
+      startPatiently(fence, away),
+      bell,
+      hints,
+      ticks,
+      deadlines,
+      listener,
+    ],
     checks: [database, bell.check, listener.check],
     logger,
     drainGraceMs: settings.timings.drainGraceMs,

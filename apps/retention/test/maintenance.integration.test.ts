@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createDatabase, type Database, findEvent, findJob, listAttempts, migrate } from "@keble-scraper/db";
 import { claimDeliveries, registerEndpoint } from "@keble-scraper/db/commands/callbacks";
 import { claimJobs } from "@keble-scraper/db/commands/fetching";
@@ -24,6 +27,7 @@ import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createBeat, createMaintenanceWorker, createRetention } from "../src/app.ts";
 import type { RetentionSettings } from "../src/settings.ts";
+import { claimTestStore } from "./claim-test-store.ts";
 
 const logger = createLogger({ name: "test", level: "silent" });
 const never = new AbortController().signal;
@@ -38,9 +42,11 @@ let database: Database;
 let redisClient: Redis;
 let signals: TestSignals;
 let cleanups: (() => Promise<void>)[];
+let folder: string;
 
 beforeEach(async () => {
   clone = await createTestDatabase({ migrate });
+  folder = await mkdtemp(join(tmpdir(), "keble-retention-"));
   redis = await testRedis();
   redisClient = new Redis(redis.url);
   signals = createTestSignals();
@@ -65,6 +71,7 @@ afterEach(async () => {
   }
   redisClient.disconnect();
   await clone[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true });
 });
 
 const prefixName = () => redis.prefix.replaceAll(":", "");
@@ -82,6 +89,7 @@ function settings(env: Record<string, string> = {}): RetentionSettings {
     SCRAPER_MAINTENANCE_INTERVAL_SECONDS: "0.2",
     SCRAPER_ABORT_GRACE_MS: "200",
     SCRAPER_INTERNAL_PORT: "0",
+    SCRAPER_STATE_DIRECTORY: folder,
     ...env,
   });
   if (!parsed.ok) {
@@ -96,8 +104,10 @@ async function run(container: Container): Promise<Container> {
   return container;
 }
 
-const startWorker = (env: Record<string, string> = {}, own: TestSignals = signals) =>
-  run(createMaintenanceWorker(settings(env), { signals: own }));
+async function startWorker(env: Record<string, string> = {}, own: TestSignals = signals): Promise<Container> {
+  await claimTestStore(settings(env), clone);
+  return run(createMaintenanceWorker(settings(env), { signals: own }));
+}
 
 function newJob(overrides: Partial<NewJob> = {}): NewJob {
   return {

@@ -1,17 +1,14 @@
 import { type ApiKey, CreateApiKey, SCOPES } from "@keble-scraper/contract";
-import { createDatabase, type Database, listApiKeys } from "@keble-scraper/db";
+import { type Database, listApiKeys } from "@keble-scraper/db";
 import { bootstrapOperatorKey, createApiKey, revokeApiKey } from "@keble-scraper/db/commands/keys";
 import { type Command, Option } from "commander";
 import type { CliContext } from "../cli-context.ts";
 import { CliError } from "../cli-error.ts";
 import { readSettings, UNREAD_SETTINGS } from "../read-settings.ts";
 import { toDatabaseError } from "../to-database-error.ts";
+import { BY_CLI, withDatabase } from "../with-database.ts";
 
-/** Who the audit names for what an operator does at the command line. */
-const BY_CLI = { actor: "system:cli", requestId: null } as const;
 const PAGE = 200;
-const STATEMENT_TIMEOUT_MS = 10_000;
-const CLOSE_WITHIN_MS = 1_000;
 
 /** What a command works with. `auditDays` is how long the audit rows that it writes are kept. */
 type Work = { readonly context: CliContext; readonly database: Database; readonly auditDays: number };
@@ -58,22 +55,6 @@ export function createOperatorKey(
 ): Promise<ApiKey & { secret: string }> {
   const key = { name, kind: "OPERATOR", callerId: null, scopes: [], expiresAt: null } as const;
   return createApiKey(database.commands, key, BY_CLI, auditDays);
-}
-
-/** Opens the database for one piece of work of this program, and closes it after it. */
-export async function withDatabase<T>(url: string, work: (database: Database) => Promise<T>): Promise<T> {
-  const database = createDatabase({
-    url,
-    applicationName: "keble-scraper-cli",
-    commandConnections: 1,
-    readConnections: 1,
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-  });
-  try {
-    return await work(database);
-  } finally {
-    await database.stop(performance.now() + CLOSE_WITHIN_MS);
-  }
 }
 
 async function bootstrap({ context, database, auditDays }: Work, name: string): Promise<void> {

@@ -1,20 +1,32 @@
 import { migrate, NewerSchemaError } from "@keble-scraper/db";
+import { claimArtifactStore } from "../claim-artifact-store.ts";
 import type { CliContext } from "../cli-context.ts";
 import { CliError } from "../cli-error.ts";
 import { readSettings, UNREAD_SETTINGS } from "../read-settings.ts";
 import { toDatabaseError } from "../to-database-error.ts";
 
-/** `keble-scraper migrate`: any number may run at once. Says how many migrations it applied. */
-export async function runMigrate(context: CliContext): Promise<void> {
-  const { database } = readSettings(context, { base: UNREAD_SETTINGS });
-  const { migrationUrl, url: appUrl } = database;
+/** What `migrate` does with artifacts of a database that does not say which store they are in. */
+export type MigrateOptions = { readonly rows: "REFUSE" | "ADOPT" };
+
+/**
+ * `keble-scraper migrate`: any number may run at once. Says how many migrations it applied, then claims the artifact store for the
+ * database, or finds that it is claimed.
+ */
+export async function runMigrate(context: CliContext, { rows }: MigrateOptions): Promise<void> {
+  const settings = readSettings(context, { base: UNREAD_SETTINGS });
+  const { migrationUrl, url: appUrl } = settings.database;
+  const toError = (error: unknown) =>
+    toDatabaseError(error, migrationUrl === appUrl ? "SCRAPER_DATABASE_URL" : "SCRAPER_MIGRATION_DATABASE_URL");
   const applied = await migrateDatabase({ migrationUrl, appUrl }).catch((error: unknown) => {
-    throw toDatabaseError(error, migrationUrl === appUrl ? "SCRAPER_DATABASE_URL" : "SCRAPER_MIGRATION_DATABASE_URL");
+    throw toError(error);
   });
   if (new URL(migrationUrl).username === new URL(appUrl).username) {
     context.print("Both database roles are one: only triggers protect the ledger of attempts and the audit");
   }
   context.print(applied === 0 ? "The database is up to date" : `Applied ${applied} migrations`);
+  await claimArtifactStore(context, settings, rows).catch((error: unknown) => {
+    throw toError(error);
+  });
 }
 
 /** Migrates and returns how many migrations were applied; a database of a newer version is STATE_UNUSABLE. */

@@ -1,4 +1,5 @@
 import { type Container, SERVICE_NAMES, type ServiceName, type Settings } from "@keble-scraper/service";
+import { toStoreError } from "../claim-artifact-store.ts";
 import { checkSettingFiles } from "../check-setting-files.ts";
 import type { CliContext } from "../cli-context.ts";
 import { CliError } from "../cli-error.ts";
@@ -24,7 +25,9 @@ export async function runProcesses(context: CliContext, kinds: readonly ProcessK
   const starting = startAll(containers);
   try {
     // A stop need not wait for the start: stopping a container ends its start.
-    await Promise.race([starting, untilAborted(context.stop)]);
+    await Promise.race([starting, untilAborted(context.stop)]).catch((error: unknown) => {
+      throw toStoreError(error);
+    });
     if (!context.stop.aborted) context.ready();
     await untilAborted(context.stop);
   } finally {

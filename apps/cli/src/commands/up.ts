@@ -1,4 +1,5 @@
-import type { Settings } from "@keble-scraper/service";
+import { parseSettings, renderSettingsFaults, type Settings } from "@keble-scraper/service";
+import { claimArtifactStore } from "../claim-artifact-store.ts";
 import { checkSettingFiles } from "../check-setting-files.ts";
 import type { CliContext } from "../cli-context.ts";
 import { CliError } from "../cli-error.ts";
@@ -17,12 +18,18 @@ import { openStateDirectory, type StateDirectory } from "../stack/state-director
 import { takeStateLock } from "../stack/state-lock.ts";
 import { waitUntilReady } from "../stack/wait-until-ready.ts";
 import { untilAborted } from "../until-aborted.ts";
-import { migrateDatabase } from "./migrate.ts";
+import { migrateDatabase, type MigrateOptions } from "./migrate.ts";
 
 /** The line that says that everything answers. */
 const UP_LINE = "Keble Scraper is up";
 
-type UpOptions = { readonly mode: ProcessMode; readonly fetchWorkers: number; readonly demo: "RUN" | "SKIP" };
+type UpOptions = {
+  readonly mode: ProcessMode;
+  readonly fetchWorkers: number;
+  readonly demo: "RUN" | "SKIP";
+  /** What becomes of artifacts of a database that does not say which store they are in. */
+  readonly rows: MigrateOptions["rows"];
+};
 
 /**
  * `keble-scraper up`: everything on one machine, with all its state under SCRAPER_STATE_DIRECTORY. Returns when it was
@@ -66,6 +73,7 @@ async function start(
   const { env: given } = context;
   const { environment } = wanted;
   const env = toStackEnvironment({ env: given, environment, state, secrets, database, redisUrl, ports, site });
+  await stack.step("Artifact store", () => claimArtifactStore(context, parseOrThrow(env), options.rows));
   const { mode, fetchWorkers } = options;
   const plan = planStack({
     mode,
@@ -97,6 +105,13 @@ async function start(
     ].join("\n"),
   );
   context.ready();
+}
+
+/** The settings that the stack's processes will have. */
+function parseOrThrow(env: CliContext["env"]): Settings {
+  const parsed = parseSettings(env);
+  if (parsed.ok) return parsed.value;
+  throw new CliError("USAGE", `Some settings can't be used:\n${renderSettingsFaults(parsed.faults)}`);
 }
 
 function hasRenderRoute(routes: Settings["routes"]): boolean {

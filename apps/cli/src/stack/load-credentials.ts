@@ -1,5 +1,6 @@
 import { CreatedApiKey, SCOPES } from "@keble-scraper/contract";
-import { createOperatorKey, withDatabase } from "../commands/keys.ts";
+import { createOperatorKey } from "../commands/keys.ts";
+import { withDatabase } from "../with-database.ts";
 import { expectStatus, type GatewayClient } from "./gateway-client.ts";
 import { readStateFile, type StateDirectory, writeStateFile } from "./state-directory.ts";
 

@@ -14,7 +14,7 @@ import {
 import type { Settings } from "@keble-scraper/service";
 import type { CliContext } from "../cli-context.ts";
 import { CliError, type ExitReason } from "../cli-error.ts";
-import { withDatabase } from "../commands/keys.ts";
+import { withDatabase } from "../with-database.ts";
 import type { LocalStack } from "./local-stack.ts";
 import type { StackSecrets } from "./stack-secrets.ts";
 import type { Launched } from "./supervisor.ts";

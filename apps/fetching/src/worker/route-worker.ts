@@ -1,5 +1,12 @@
-import { createSpool, createStore } from "@keble-scraper/artifact-store";
-import { createDatabase, isDatabaseOutage, listHeldTokens } from "@keble-scraper/db";
+import { createFence, createSpool, createStore, StoreUnavailable } from "@keble-scraper/artifact-store";
+import {
+  createDatabase,
+  findNamespace,
+  hasStoredRows,
+  isDatabaseOutage,
+  isDatabaseUnready,
+  listHeldTokens,
+} from "@keble-scraper/db";
 import {
   type AttemptReport,
   deferJobs,
@@ -25,6 +32,7 @@ import {
   createHints,
   createLogger,
   createSettleLane,
+  startPatiently,
 } from "@keble-scraper/service";
 import type { FetchingSettings } from "../settings.ts";
 import { createAdmission } from "../admission/admission.ts";
@@ -93,6 +101,13 @@ export function createRouteWorker(
   const hints = createHints(redis);
   const spool = createSpool({ directory: settings.fetching.spoolDirectory });
   const store = createStore(settings.artifacts.store);
+  const away = { isAway: (error: unknown) => isDatabaseUnready(error) || error instanceof StoreUnavailable, logger };
+  const fence = createFence({
+    store,
+    owner: settings.artifacts.namespaceOwner,
+    findNamespace: () => findNamespace(database.commands),
+    hasRows: () => hasStoredRows(database.commands),
+  });
   const ways = overrides.ways ?? kind.openWays(settings);
   const slots = kind.slots(settings);
   const admission = createAdmission({
@@ -209,7 +224,8 @@ export function createRouteWorker(
     name: kind.name,
     components: [
       database,
-      store,
+      startPatiently(store, away),
+      startPatiently(fence, away),
       spool,
       pools,
       admission.component,

@@ -1,0 +1,23 @@
+import { createDatabase, type Database } from "@keble-scraper/db";
+
+/** Who the audit names for what an operator does at the command line. */
+export const BY_CLI = { actor: "system:cli", requestId: null } as const;
+
+const STATEMENT_TIMEOUT_MS = 10_000;
+const CLOSE_WITHIN_MS = 1_000;
+
+/** Opens the database for one piece of work of this program, and closes it after it. */
+export async function withDatabase<T>(url: string, work: (database: Database) => Promise<T>): Promise<T> {
+  const database = createDatabase({
+    url,
+    applicationName: "keble-scraper-cli",
+    commandConnections: 1,
+    readConnections: 1,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  try {
+    return await work(database);
+  } finally {
+    await database.stop(performance.now() + CLOSE_WITHIN_MS);
+  }
+}
