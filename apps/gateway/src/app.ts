@@ -8,6 +8,7 @@ import {
   type Logger,
   SYSTEM_CLOCK,
 } from "@keble-scraper/service";
+import { createAuditLog } from "./audit/audit-log.ts";
 import { createHttpApp } from "./http/http-app.ts";
 import { createPublicServer } from "./http/public-server.ts";
 import { createKeyStore } from "./keys/key-store.ts";
@@ -46,6 +47,7 @@ export function createGateway(
   const app = createHttpApp({
     services,
     keys: createKeyStore(database, { now: () => clock.monotonicMs(), auditDays: settings.retention.auditDays }),
+    audit: createAuditLog(database),
     clock,
     logger,
     readiness: createReadiness(checks, clock),

@@ -1,5 +1,6 @@
 import type { Principal, Result } from "@keble-scraper/contract";
 import type { Clock, Logger } from "@keble-scraper/service";
+import type { AuditLog } from "./audit/audit-log.ts";
 import type { KeyStore } from "./keys/key-store.ts";
 import type { Services } from "./services.ts";
 
@@ -7,6 +8,7 @@ import type { Services } from "./services.ts";
 export type GatewayParts = {
   readonly services: Services;
   readonly keys: KeyStore;
+  readonly audit: AuditLog;
   readonly clock: Clock;
   readonly logger: Logger;
 };

@@ -4,6 +4,8 @@ import {
   Artifact,
   Attempt,
   AttemptPage,
+  AuditEvent,
+  AuditPage,
   Batch,
   Budget,
   BudgetPage,
@@ -22,6 +24,11 @@ import {
   JobCheck,
   JobPage,
   PatchCallbackEndpoint,
+  Pin,
+  PinOwner,
+  PinPage,
+  PutPin,
+  PutPinResult,
   QuarantineRoute,
   RegisterCallbackEndpoint,
   RegisteredCallbackEndpoint,
@@ -42,6 +49,7 @@ import { apiRouter } from "./router.ts";
 const REQUESTS: Readonly<Record<string, z.ZodType>> = {
   SubmitJob,
   SubmitBatch,
+  PutPin,
   RegisterCallbackEndpoint,
   PatchCallbackEndpoint,
   QuarantineRoute,
@@ -56,8 +64,13 @@ const ANSWERS: Readonly<Record<string, z.ZodType>> = {
   Batch,
   Attempt,
   AttemptPage,
+  AuditEvent,
+  AuditPage,
   Artifact,
   Download,
+  Pin,
+  PinPage,
+  PutPinResult,
   CallbackEndpoint,
   CallbackEndpointPage,
   RegisteredCallbackEndpoint,
@@ -156,8 +169,15 @@ function pathParameters(route: RestRoute): unknown[] {
     name,
     in: "path",
     required: true,
-    schema: name === "route" ? { type: "string", enum: ROUTES } : { type: "string", format: "uuid" },
+    schema: pathSchema(name),
   }));
+}
+
+function pathSchema(name: string | undefined): unknown {
+  if (name === "owner") {
+    return inline(PinOwner);
+  }
+  return name === "route" ? { type: "string", enum: ROUTES } : { type: "string", format: "uuid" };
 }
 
 function queryParameters(route: RestRoute): unknown[] {

@@ -8,18 +8,12 @@ import {
   type Principal,
   type Result,
 } from "@keble-scraper/contract";
-import {
-  type Actor,
-  type Database,
-  findApiKeyByHash,
-  isDatabaseOutage,
-  listApiKeys,
-  parseCursor,
-} from "@keble-scraper/db";
+import { type Actor, type Database, findApiKeyByHash, listApiKeys, parseCursor } from "@keble-scraper/db";
 import { createApiKey, hashApiKey, revokeApiKey } from "@keble-scraper/db/commands/keys";
 import { DependencyUnavailable } from "@keble-scraper/service";
 import { LRUCache } from "lru-cache";
 import { invalidRequest } from "../api-failure.ts";
+import { fromDatabase, inTime } from "../from-database.ts";
 
 /** The keys of a deployment. All but `authenticate` go to the database each time. */
 export type KeyStore = {
@@ -84,7 +78,7 @@ export function createKeyStore(
     if (unanswered >= UNANSWERED_MAX) {
       throw new DependencyUnavailable("database", "TIMEOUT");
     }
-    const asking = inTime(ask(hash, name)).finally(() => {
+    const asking = inTime(ask(hash, name), LOOK_UP_MS).finally(() => {
       if (asked.get(name) === asking) {
         asked.delete(name);
       }
@@ -135,25 +129,4 @@ export function createKeyStore(
       return revoked;
     },
   };
-}
-
-/** The look-up's answer, or DependencyUnavailable once it has taken too long. Whatever comes of it later harms nobody. */
-async function inTime<T>(lookUp: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new DependencyUnavailable("database", "TIMEOUT")), LOOK_UP_MS);
-  });
-  try {
-    return await Promise.race([lookUp, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-async function fromDatabase<T>(run: () => Promise<T>): Promise<T> {
-  try {
-    return await run();
-  } catch (error) {
-    throw isDatabaseOutage(error) ? new DependencyUnavailable("database", "UNREACHABLE", { cause: error }) : error;
-  }
 }
