@@ -248,7 +248,7 @@ test("A6 a download that meets a deletion waits for it, and is then refused", as
         return row?.waiting;
       })
       .toBe(true);
-    await tx`update artifacts set state = 'DELETED', blob_id = null where id = ${id}`;
+    await tx`update artifacts set state = 'DELETED', blob_id = null, deleted_at = clock_timestamp() where id = ${id}`;
   });
   expect(await answer).toMatchObject({ ok: false, failure: { code: "GONE" } });
   expect(await auditOf(id)).toEqual([]);
@@ -313,3 +313,49 @@ function localDirectory({ artifacts }: Pick<Settings, "artifacts">): string {
   if (artifacts.store.kind !== "LOCAL") throw new Error("the store is not a local directory");
   return artifacts.store.directory;
 }
+
+function putPin(
+  principal: Principal,
+  artifactId: string,
+  pin: { retentionRevision: number; expiresAt: string | null },
+) {
+  return calls.client.putPin.mutate({ principal, artifactId, owner: "orders", pin, requestId: "request-7" });
+}
+
+test("A8 a pin is its caller's, compared by the millisecond, audited under the key, and listed", async () => {
+  const { id } = await storeArtifact("shop", Buffer.from("pinned"));
+  const principal = service("shop");
+  const first = await putPin(principal, id, { retentionRevision: 1, expiresAt: "2999-01-01T02:00:00.1239+02:00" });
+  expect(first).toMatchObject({ ok: true, value: { applied: true, pin: { expiresAt: "2999-01-01T00:00:00.123Z" } } });
+  const same = await putPin(principal, id, { retentionRevision: 1, expiresAt: "2999-01-01T00:00:00.123Z" });
+  expect(same).toMatchObject({ ok: true, value: { applied: false } });
+  expect(await putPin(principal, id, { retentionRevision: 1, expiresAt: null })).toMatchObject({
+    failure: { code: "CONFLICT" },
+  });
+  expect(await putPin(service("other"), id, { retentionRevision: 2, expiresAt: null })).toMatchObject({
+    failure: { code: "NOT_FOUND" },
+  });
+  expect(await auditOf(id)).toMatchObject([
+    { action: "artifact.pinned", actor: principal.keyId, caller_id: "shop", request_id: "request-7" },
+  ]);
+  const list = (as: Principal, query: { limit: number; cursor?: string } = { limit: 1 }) =>
+    calls.client.listPins.query({ principal: as, artifactId: id, query });
+  expect(await list(operator)).toMatchObject({
+    ok: true,
+    value: { items: [{ artifactId: id, owner: "orders", retentionRevision: 1 }], nextCursor: null },
+  });
+  expect(await list(service("other"))).toMatchObject({ failure: { code: "NOT_FOUND" } });
+  expect(await list(principal, { limit: 1, cursor: "-" })).toMatchObject({ failure: { code: "INVALID_REQUEST" } });
+});
+
+test("A8 a deleted artifact takes no pin, and its pins can still be read", async () => {
+  const { id } = await storeArtifact("shop", Buffer.from("pinned and gone"));
+  await putPin(service("shop"), id, { retentionRevision: 1, expiresAt: "2020-01-01T00:00:00Z" });
+  await markDeleted(id);
+  expect(await putPin(service("shop"), id, { retentionRevision: 2, expiresAt: null })).toMatchObject({
+    failure: { code: "GONE" },
+  });
+  expect(
+    await calls.client.listPins.query({ principal: service("shop"), artifactId: id, query: { limit: 1 } }),
+  ).toMatchObject({ ok: true, value: { items: [{ owner: "orders", expiresAt: "2020-01-01T00:00:00.000Z" }] } });
+});

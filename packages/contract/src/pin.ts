@@ -8,7 +8,7 @@ export const PinOwner = z.string().regex(/^[A-Za-z0-9._:-]{1,128}$/, "1 to 128 o
 export type PinOwner = z.infer<typeof PinOwner>;
 
 /** A policy's number, 1 to 2^53 - 1: a newer one replaces, an older one is ignored. */
-export const RetentionRevision = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
+export const RetentionRevision = z.int().min(1);
 
 /** The body that pins. `expiresAt` null keeps the bytes indefinitely; a time in the past releases them. */
 export const PutPin = z.strictObject({ retentionRevision: RetentionRevision, expiresAt: TimeInput.nullable() });

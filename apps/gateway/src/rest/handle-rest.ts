@@ -59,9 +59,12 @@ export function createRestHandler(route: RestRoute, parts: GatewayParts): (call:
   };
 }
 
-/** An id that is none names nothing, nor does a route that nobody knows. */
+/** An id that is none names nothing, nor does a route that nobody knows. An owner's name is the caller's to choose: the procedure parses it. */
 function readNames(params: Readonly<Record<string, string>>): Record<string, string> {
   for (const [name, text] of Object.entries(params)) {
+    if (name === "owner") {
+      continue;
+    }
     const isOne = name === "route" ? ROUTES.some((route) => route === text) : Id.safeParse(text).success;
     if (!isOne) {
       throw new ApiFailure(localFailure("NOT_FOUND"));
@@ -110,7 +113,7 @@ async function readFields(route: RestRoute, request: Request): Promise<Record<st
 }
 
 /** Names that procedures take beside a body's fields. */
-const FOREIGN_NAMES = ["id", "route", "idempotencyKey", "waitSeconds"];
+const FOREIGN_NAMES = ["id", "route", "owner", "idempotencyKey", "waitSeconds"];
 
 function mergeInput(parts: readonly Readonly<Record<string, unknown>>[]): Record<string, unknown> {
   return Object.assign({}, ...parts) as Record<string, unknown>;

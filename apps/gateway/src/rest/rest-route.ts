@@ -14,8 +14,8 @@ export type RestAnswer = {
 
 /** A REST route: how an operation looks over HTTP. What it does is its procedure's. */
 export type RestRoute = {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** Parameters are ids, written as `{id}`, and ways out, `{route}`. */
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Parameters are ids, written as `{id}`, ways out, `{route}`, and owners of pins, `{owner}`. */
   readonly path: string;
   readonly procedure: ProcedureName;
   readonly summary: string;
