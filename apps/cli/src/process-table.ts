@@ -30,7 +30,7 @@ export const PROCESSES = {
     create: async (settings) => (await import("@keble-scraper/callbacks/app")).createCallbacks(settings),
   },
   retention: {
-    help: "Run the service of retention; nothing is asked of it yet",
+    help: "Run the service that says how the deployment is doing",
     create: async (settings) => (await import("@keble-scraper/retention/app")).createRetention(settings),
   },
   "worker-fetch": {

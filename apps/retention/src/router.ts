@@ -1,8 +1,7 @@
-import { createProcedures } from "@keble-scraper/service";
+import { router } from "./context.ts";
+import { getStats } from "./procedures/get-stats.ts";
 
-const { router } = createProcedures<object>();
-
-/** Nothing is asked of retention yet: a procedure comes with its caller. */
-export const retentionRouter = router({});
+/** Retention's face to other services. */
+export const retentionRouter = router({ getStats });
 /** The type that callers name. */
 export type RetentionRouter = typeof retentionRouter;

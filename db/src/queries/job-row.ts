@@ -35,6 +35,7 @@ export function selectJobRows(reads: PostgresJsDatabase) {
       endpointName: callbackEndpoints.name,
       eventId: callbackEvents.id,
       eventState: callbackEvents.state,
+      callbackOutcome: jobs.callbackOutcome,
       createdAt: jobs.createdAt,
       dueAt: jobs.dueAt,
       deadlineAt: jobs.deadlineAt,

@@ -46,13 +46,13 @@ function toResult(row: JobRow): Job["result"] {
   };
 }
 
-/** No event by the time the job has ended: the endpoint's filter did not want it. */
+/** No event by the time the job has ended: it was purged and its end is on the job, or the endpoint's filter did not want it. */
 function toCallback(row: JobRow): JobCallback | null {
   if (row.endpointName === null) return null;
   if (row.finishedAt === null) return { endpoint: row.endpointName, eventId: null, state: "PENDING" };
   return {
     endpoint: row.endpointName,
     eventId: row.eventId,
-    state: row.eventId === null ? "NOT_WANTED" : (row.eventState as JobCallback["state"]),
+    state: row.eventId === null ? (row.callbackOutcome ?? "NOT_WANTED") : (row.eventState as JobCallback["state"]),
   };
 }

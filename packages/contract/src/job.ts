@@ -36,7 +36,10 @@ export const JobResult = z.strictObject({
 });
 export type JobResult = z.infer<typeof JobResult>;
 
-/** A job's callback. It is PENDING, and `eventId` null, until the job ends; NOT_WANTED has no event either. */
+/**
+ * A job's callback. It is PENDING, and `eventId` null, until the job ends; NOT_WANTED has no event either. An event that was
+ * delivered or discarded is purged before its job as a rule: the state stays, and `eventId` is null.
+ */
 export const JobCallback = z.strictObject({
   endpoint: Name,
   eventId: Id.nullable(),

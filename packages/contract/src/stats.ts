@@ -29,10 +29,22 @@ export const Stats = z.strictObject({
   /** Jobs that are due and not yet taken. */
   due: Backlog,
   callbacks: z.strictObject({ due: Backlog, deadLetters: Backlog }),
-  /** Jobs that ended in each hour (UTC), the last 24, oldest first; the last one is not over. */
-  endedByHour: z.array(
-    z.strictObject({ hour: Time, succeeded: z.int().min(0), failed: z.int().min(0), cancelled: z.int().min(0) }),
-  ),
+  /**
+   * Jobs that ended in each hour (UTC), the last 24 and the one that runs, oldest first, as far as their rows are still
+   * there. `isLowerBound`: there were more. Hours that could not be counted in the time of one answer are missing, the
+   * oldest first; a later answer has them.
+   */
+  endedByHour: z
+    .array(
+      z.strictObject({
+        hour: Time,
+        succeeded: z.int().min(0),
+        failed: z.int().min(0),
+        cancelled: z.int().min(0),
+        isLowerBound: z.boolean(),
+      }),
+    )
+    .max(25),
   purge: z.strictObject({
     /** Of each kind and minute. */
     rowsPerMinute: z.int().min(1),

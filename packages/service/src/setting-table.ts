@@ -304,7 +304,7 @@ export const SETTINGS = {
     max: 10_000_000,
     unit: "rows",
     help: "How many jobs, and rows of each other kind, that have expired are deleted in a minute, over all maintenance workers.",
-    readBy: ["worker-maintenance"],
+    readBy: ["worker-maintenance", "retention"],
   }),
   SCRAPER_AUDIT_RETENTION_DAYS: days({
     default: 400,
@@ -320,6 +320,7 @@ export const SETTINGS = {
       "worker-callbacks",
       "worker-proxy-health",
       "worker-maintenance",
+      "retention",
       "up",
     ],
   }),

@@ -1,6 +1,7 @@
 import { type Database, findNextDeadlineMs, listDueJobs } from "@keble-scraper/db";
 import { closeStrandedDeliveries, recoverDeliveries } from "@keble-scraper/db/commands/callbacks";
 import { deferJobs, expireJobs, recoverLeases, sweepPassedHolds } from "@keble-scraper/db/commands/fetching";
+import { purgeBatch } from "@keble-scraper/db/commands/retention";
 import {
   type Bell,
   type Clock,
@@ -12,6 +13,7 @@ import {
   type Signals,
 } from "@keble-scraper/service";
 import type { RetentionSettings } from "../settings.ts";
+import { createPurge } from "../purge/create-purge.ts";
 import { deadlineDelayMs } from "./deadline-delay.ts";
 import { publishDueJobs } from "./publish-due-jobs.ts";
 import { sweep } from "./sweep.ts";
@@ -43,6 +45,14 @@ export function createMaintenance(parts: MaintenanceParts): { readonly ticks: Re
   const jobRetentionMs = settings.retention.jobMs;
 
   const announce = createEndedAnnouncer(parts);
+  const purge = createPurge({
+    purgeBatch: (batch) => purgeBatch(sql, batch),
+    rowsPerMinute: settings.retention.purgeRowsPerMinute,
+    auditDays: settings.retention.auditDays,
+    runMs: maintenanceMs / 3,
+    clock,
+    logger,
+  });
 
   async function expireBatch(limit: number): Promise<number> {
     const ended = await expireJobs(sql, { limit, abortGraceMs, jobRetentionMs });
@@ -130,6 +140,7 @@ export function createMaintenance(parts: MaintenanceParts): { readonly ticks: Re
           signal,
         ),
     },
+    { name: "rowsPurged", run: (signal) => purge(signal) },
   ];
   const tick = createTick(steps, logger);
 

@@ -1,0 +1,1 @@
+export { type PurgeAnswer, type PurgeBatch, purgeBatch } from "./purge-batch.ts";
