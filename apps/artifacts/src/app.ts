@@ -1,4 +1,4 @@
-import { createFence, createStore, deriveDownloadKey, StoreUnavailable } from "@keble-scraper/artifact-store";
+import { createFence, StoreUnavailable } from "@keble-scraper/artifact-store";
 import { createDatabase, findNamespace, hasStoredRows, isDatabaseUnready } from "@keble-scraper/db";
 import {
   type Clock,
@@ -12,15 +12,15 @@ import {
   SYSTEM_CLOCK,
 } from "@keble-scraper/service";
 import type { ArtifactsContext } from "./context.ts";
-import { createDownloadServer } from "./downloads/download-server.ts";
+import { openDownloads } from "./downloads/open-downloads.ts";
 import { artifactsRouter } from "./router.ts";
 import type { ArtifactsSettings } from "./settings.ts";
 
 /** What may be replaced: the clock, and where log lines go. */
 export type ArtifactsOverrides = { readonly clock?: Clock; readonly logger?: Logger };
 
-/** Where a started service answers: other processes at `url`, downloads of the local store at `downloadsUrl`. */
-export type Artifacts = Container & { readonly url: string; readonly downloadsUrl: string };
+/** Where a started service answers: other processes at `url`, downloads of a local store at `downloadsUrl` (S3: null). */
+export type Artifacts = Container & { readonly url: string; readonly downloadsUrl: string | null };
 
 const COMMAND_CONNECTIONS = 4;
 const READ_CONNECTIONS = 4;
@@ -32,8 +32,7 @@ const PROBE_KEY = { sha256: "0".repeat(64), generation: "0".repeat(16) };
 export function createArtifacts(settings: ArtifactsSettings, overrides: ArtifactsOverrides = {}): Artifacts {
   const clock = overrides.clock ?? SYSTEM_CLOCK;
   const logger = overrides.logger ?? createLogger({ name: "artifacts", level: settings.logLevel });
-  if (settings.artifacts.store.kind !== "LOCAL") throw new Error("the S3 store is not part of this build");
-  const store = createStore(settings.artifacts.store);
+  const { server: downloads, sign, store } = openDownloads(settings, { clock, logger });
   const database = createDatabase({
     url: settings.database.url,
     applicationName: "keble-artifacts",
@@ -48,13 +47,6 @@ export function createArtifacts(settings: ArtifactsSettings, overrides: Artifact
     findNamespace: () => findNamespace(database.commands),
     hasRows: () => hasStoredRows(database.commands),
   });
-  const downloads = createDownloadServer({
-    baseUrl: settings.artifacts.store.baseUrl,
-    signingKey: deriveDownloadKey(settings.secretKey),
-    store,
-    clock,
-    logger,
-  });
   const checks: readonly HealthCheck[] = [
     database,
     { name: "artifact-store", check: async () => store.head(PROBE_KEY).then(() => "ok") },
@@ -62,7 +54,7 @@ export function createArtifacts(settings: ArtifactsSettings, overrides: Artifact
   const context: ArtifactsContext = {
     database,
     store,
-    signDownload: (request) => downloads.sign(request),
+    signDownload: sign,
     downloadUrlMs: settings.artifacts.downloadUrlMs,
     auditDays: settings.retention.auditDays,
     clock,
@@ -79,7 +71,13 @@ export function createArtifacts(settings: ArtifactsSettings, overrides: Artifact
   });
   const container = createContainer({
     name: "artifacts",
-    components: [database, startPatiently(store, away), startPatiently(fence, away), downloads, server],
+    components: [
+      database,
+      startPatiently(store, away),
+      startPatiently(fence, away),
+      ...(downloads === null ? [] : [downloads]),
+      server,
+    ],
     checks,
     logger,
     drainGraceMs: settings.timings.drainGraceMs,
@@ -90,7 +88,7 @@ export function createArtifacts(settings: ArtifactsSettings, overrides: Artifact
       return server.url;
     },
     get downloadsUrl() {
-      return downloads.url;
+      return downloads?.url ?? null;
     },
   };
 }

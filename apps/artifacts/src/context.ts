@@ -3,7 +3,10 @@ import type { Database } from "@keble-scraper/db";
 import type { Clock } from "@keble-scraper/service";
 import { createProcedures } from "@keble-scraper/service";
 
-/** What a link is to say. `contentType` and `disposition` are the headers its answer will have. */
+/**
+ * What a link is to say. It holds until `expiresAtMs`, a whole second: finer times no link of S3 can carry. `contentType` and `disposition` are the headers
+ * that its answer will have.
+ */
 export type DownloadRequest = {
   readonly key: BinaryKey;
   readonly auditId: string;
@@ -13,7 +16,7 @@ export type DownloadRequest = {
 };
 
 /** Makes a signed link in memory: no request, nothing kept. The audit id is part of what is signed. */
-export type SignDownload = (request: DownloadRequest) => string;
+export type SignDownload = (request: DownloadRequest) => Promise<string>;
 
 /** What a procedure may use. */
 export type ArtifactsContext = {
@@ -21,7 +24,7 @@ export type ArtifactsContext = {
   readonly store: Pick<BinaryStore, "head">;
   readonly signDownload: SignDownload;
   readonly downloadUrlMs: number;
-  /** How long the audit row of a download is kept. */
+  /** How long the audit row of a download is kept, and what was found wrong with the store. */
   readonly auditDays: number;
   readonly clock: Clock;
 };

@@ -1,3 +1,4 @@
+import { StoreUnavailable } from "@keble-scraper/artifact-store";
 import {
   CreateDownloadAnswer,
   CreateDownloadCall,
@@ -6,7 +7,7 @@ import {
   localFailure,
   ok,
 } from "@keble-scraper/contract";
-import { findArtifact, recordDownload, type StoredObject } from "@keble-scraper/db/commands/artifacts";
+import { findArtifact, recordDownload, recordFinding, type StoredObject } from "@keble-scraper/db/commands/artifacts";
 import type { Logger } from "@keble-scraper/service";
 import { v7 as uuidv7 } from "uuid";
 import { type ArtifactsContext, procedure } from "../context.ts";
@@ -14,9 +15,13 @@ import { toDisposition } from "../file-name.ts";
 import { toServedType } from "../served-type.ts";
 import { visibleCaller } from "../visible-caller.ts";
 
+/** A link is made of what is there just now, or with a reason why not. */
+type Presence = "WHOLE" | "MISSING" | "DAMAGED" | "STORE_AWAY";
+
 /**
  * A signed, audited link to an artifact's bytes. The URL is made before its audit row and handed out after it: a URL
  * without a row never leaves, a row without a URL tells of a try. GONE: deleted, or the object is missing (a finding).
+ * DEPENDENCY_UNAVAILABLE: the store does not answer.
  */
 export const createDownload = procedure
   .input(CreateDownloadCall)
@@ -27,35 +32,47 @@ export const createDownload = procedure
     const found = await findArtifact(ctx.database.reads, artifactId, callerId);
     if (found === null) return failed(localFailure("NOT_FOUND"));
     const { artifact, object } = found;
-    if (object === null || !(await isInStore(ctx, { artifactId, object }))) return failed(localFailure("GONE"));
+    if (object === null) return failed(localFailure("GONE"));
+    const presence = await lookUp(ctx, { artifactId, object });
+    if (presence === "STORE_AWAY") return failed(localFailure("DEPENDENCY_UNAVAILABLE"));
+    if (presence !== "WHOLE") return failed(localFailure("GONE"));
 
     const auditId = uuidv7();
-    const expiresAtMs = ctx.clock.wallMs() + ctx.downloadUrlMs;
-    const url = ctx.signDownload({
-      key: { sha256: object.sha256, generation: object.generation },
+    const { generation, sha256 } = object;
+    // A link of S3 ends at a whole second, so that is when all of them end.
+    const expiresAtMs = Math.floor((ctx.clock.wallMs() + ctx.downloadUrlMs) / 1000) * 1000;
+    const url = await ctx.signDownload({
+      key: { sha256, generation },
       auditId,
       expiresAtMs,
       contentType: toServedType(artifact.contentType),
       disposition: toDisposition(artifact.finalUrl),
     });
     const expiresAt = new Date(expiresAtMs);
-    const download = { auditId, artifactId, callerId, kind: principal.kind, purpose, expiresAt };
+    const download = { auditId, artifactId, callerId, kind: principal.kind, purpose, expiresAt, sha256, generation };
     const by = { actor: principal.keyId, requestId };
     const isRecorded = await recordDownload(ctx.database.commands, download, by, ctx.auditDays);
     if (!isRecorded) return failed(localFailure("GONE"));
-    const { sha256, sizeBytes } = artifact;
-    return ok({ url, auditId, expiresAt: formatTime(expiresAt), sha256, sizeBytes });
+    return ok({ url, auditId, expiresAt: formatTime(expiresAt), sha256, sizeBytes: artifact.sizeBytes });
   });
 
-/** False is a finding for the scrub: a row names an object that is not there, or not in its full length. */
-async function isInStore(
-  ctx: Pick<ArtifactsContext, "store"> & { readonly logger: Logger },
+/** Asks the store. MISSING and DAMAGED (not in its full length) are findings: a row names what is not there. */
+async function lookUp(
+  ctx: Pick<ArtifactsContext, "auditDays" | "database" | "store"> & { readonly logger: Logger },
   { artifactId, object }: { readonly artifactId: string; readonly object: StoredObject },
-): Promise<boolean> {
-  const head = await ctx.store.head(object);
-  if (head?.sizeBytes === object.sizeBytes) return true;
+): Promise<Presence> {
   const { generation, sha256, sizeBytes } = object;
-  const finding = { artifactId, sha256, generation, sizeBytes, foundBytes: head?.sizeBytes ?? null };
-  ctx.logger.error(finding, head === null ? "scrub.object_missing" : "scrub.object_damaged");
-  return false;
+  try {
+    const head = await ctx.store.head(object);
+    if (head?.sizeBytes === sizeBytes) return "WHOLE";
+    const kind = head === null ? "MISSING" : "DAMAGED";
+    const finding = { artifactId, sha256, generation, sizeBytes, foundBytes: head?.sizeBytes ?? null };
+    ctx.logger.error(finding, head === null ? "scrub.object_missing" : "scrub.object_damaged");
+    await recordFinding(ctx.database.commands, { kind, sha256, generation, retentionDays: ctx.auditDays });
+    return kind;
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    ctx.logger.warn({ artifactId, code: error.code }, "store.unavailable");
+    return "STORE_AWAY";
+  }
 }

@@ -10,6 +10,9 @@ export type NewDownload = {
   readonly kind: PrincipalKind;
   readonly purpose: DownloadPurpose;
   readonly expiresAt: Date;
+  /** The object that the URL names, so that a line of the store's access log can be held against the row. */
+  readonly sha256: string;
+  readonly generation: string;
 };
 
 /**
@@ -23,7 +26,7 @@ export async function recordDownload(
   by: Actor,
   retentionDays?: number,
 ): Promise<boolean> {
-  const { artifactId, auditId, callerId, expiresAt, kind, purpose } = download;
+  const { artifactId, auditId, callerId, expiresAt, generation, kind, purpose, sha256 } = download;
   return sql.begin(async (tx) => {
     const [artifact] = await tx<{ caller_id: string }[]>`
       select caller_id from artifacts
@@ -38,7 +41,7 @@ export async function recordDownload(
         by,
         callerId: artifact.caller_id,
         subject: `artifact:${artifactId}`,
-        details: { kind, purpose, expiresAt: expiresAt.toISOString() },
+        details: { kind, purpose, expiresAt: expiresAt.toISOString(), sha256, generation },
       },
       retentionDays,
     );

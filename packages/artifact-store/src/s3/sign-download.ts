@@ -25,7 +25,8 @@ const AUDIT_PARAMETER = "x-keble-audit-id";
  */
 export async function signDownload({ settings, client }: S3Context, download: S3Download): Promise<string> {
   const nowMs = Date.now();
-  const expiresIn = Math.floor((download.expiresAtMs - nowMs) / 1000);
+  // A link is dated in whole seconds, and its lifetime counts from there.
+  const expiresIn = Math.floor(download.expiresAtMs / 1000) - Math.floor(nowMs / 1000);
   if (expiresIn < 1 || expiresIn > LIFETIME_SECONDS_MAX) throw new Error("not a time a link can end at");
   for (const text of [download.contentType, download.disposition, download.auditId]) {
     if (!/^[\x20-\x7e]*$/u.test(text)) throw new Error("not text for a link");
