@@ -81,7 +81,6 @@ describe("a job is refused", () => {
       { routes: ["RESIDENTIAL", "UNLOCKER"], egress: { stickyKey: "a" }, limits: MONEY },
       "egress.stickyKey",
     ],
-    ["a stored answer", { freshness: "ONE_DAY" }, "freshness"],
     ["a body over the ceiling", { limits: { maxBodyBytes: 100_000_001 } }, "limits.maxBodyBytes"],
   ])("%s: NOT_SUPPORTED, naming the field", (_what, fields, path) => {
     expect(refusalOf(fields)).toMatchObject({ code: "NOT_SUPPORTED", details: [{ path }] });

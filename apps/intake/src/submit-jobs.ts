@@ -12,6 +12,7 @@ import {
 import { listJobsById } from "@keble-scraper/db";
 import { type NewJob, type SubmitVerdict, submitJobs as storeJobs } from "@keble-scraper/db/commands/intake";
 import { v7 as uuidv7 } from "uuid";
+import { cacheKey } from "./cache-key.ts";
 import type { IntakeContext } from "./context.ts";
 import { vetJob } from "./job-policy.ts";
 import { requestHash } from "./request-hash.ts";
@@ -60,19 +61,22 @@ function judge(submission: Submission, policy: Parameters<typeof vetJob>[1]): Re
   const job = parsed.data;
   const vetted = vetJob(job, policy);
   if (!vetted.ok) return vetted;
+  const { url, hostKey } = vetted.value;
+  const capture = job.transport === "RENDER" ? (job.capture ?? "DOM") : null;
   return ok({
     id: uuidv7(),
     idempotencyKey: submission.idempotencyKey,
     requestSha256: requestHash(submission.body),
-    target: { ...job.target, url: vetted.value.url },
-    hostKey: vetted.value.hostKey,
+    target: { ...job.target, url },
+    hostKey,
     transport: job.transport,
     routes: job.routes,
     freshness: job.freshness,
+    cacheKey: cacheKey(job, { url, capture }),
     accept: job.accept,
     contentTypes: job.contentTypes,
     robots: job.robots,
-    capture: job.transport === "RENDER" ? (job.capture ?? "DOM") : null,
+    capture,
     egress: job.egress ?? null,
     labels: job.labels,
     attemptBudget: job.limits.attemptBudget,

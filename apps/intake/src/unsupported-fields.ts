@@ -35,7 +35,6 @@ export function findUnsupportedFields(
     ...methodFaults(job),
     ...captureFaults(job),
     ...egressFaults(job, deployment.routes),
-    ...(job.freshness === "NO_CACHE" ? [] : [{ path: "freshness", message: "This deployment does not have it." }]),
     ...(job.limits.maxBodyBytes > deployment.bodyBytesMax
       ? [{ path: "limits.maxBodyBytes", message: `At most ${deployment.bodyBytesMax} bytes are allowed here.` }]
       : []),

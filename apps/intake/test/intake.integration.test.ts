@@ -238,7 +238,6 @@ const REFUSED: [string, object, string, string][] = [
     "target.method",
   ],
   ["wishes without a paid route", { ...body, egress: { country: "us" } }, "NOT_SUPPORTED", "egress"],
-  ["a stored answer", { ...body, freshness: "ONE_HOUR" }, "NOT_SUPPORTED", "freshness"],
   [
     "a paid route without money",
     { ...body, routes: ["DIRECT", "DATACENTER"] },

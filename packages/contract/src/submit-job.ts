@@ -84,7 +84,7 @@ const JobLimits = z
 /**
  * The body of a submit. Parsed, it has every default filled in, header names in lower case and the deadline in seconds.
  * `routes` absent means the transport's free route: DIRECT, or LOCAL_RENDER for RENDER. Whether a route serves the
- * transport, is configured or is paid for, and whether `capture`, `egress` or `freshness` can be had, is known only to a
+ * transport, is configured or is paid for, and whether `capture` or `egress` can be had, is known only to a
  * deployment: intake answers 422. A route that is a supplier's service sends only those of `target.headers` that its protocol
  * has a place for; the Unlocker's has none.
  */
