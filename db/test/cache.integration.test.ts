@@ -153,7 +153,7 @@ test("A7 a shared answer becomes an artifact of the caller that takes it, over t
   const theirs = await sql<{ id: string; blob_id: string; caller_id: string }[]>`
     select distinct a.id, a.blob_id, a.caller_id from jobs j join artifacts a on a.id = j.artifact_id
     where j.id = any(${leases.map(({ id }) => id)}::uuid[])`;
-  expect(theirs).toEqual([{ id: expect.any(String), blob_id: mine?.blob_id, caller_id: "globex" }]);
+  expect(theirs).toEqual([{ id: expect.any(String) as string, blob_id: mine?.blob_id, caller_id: "globex" }]);
   expect(theirs[0]?.id).not.toBe(mine?.id);
   // Again: the artifact is there.
   const again = await follow({}, "globex");

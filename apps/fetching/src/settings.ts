@@ -13,6 +13,7 @@ export type FetchingSettings = Pick<
   | "fetching"
   | "callers"
   | "artifacts"
+  | "cache"
   | "retention"
   | "admission"
   | "routes"

@@ -4,6 +4,7 @@ import { allowedTargetsOf } from "@keble-scraper/egress";
 import type { Clock, Logger } from "@keble-scraper/service";
 import type { Admission } from "../admission/admission.ts";
 import type { FetchingSettings } from "../settings.ts";
+import type { JobCache } from "./cache/job-cache.ts";
 import { createBlobFinder } from "./blob-finder.ts";
 import { createIdSource } from "./create-id-source.ts";
 import { decideNext } from "./decide-next.ts";
@@ -24,12 +25,13 @@ export function createAttemptParts(
     readonly admission: Admission;
     readonly spool: Spool;
     readonly store: BinaryStore;
+    readonly cache: JobCache;
     readonly clock: Clock;
     readonly random: () => number;
     readonly logger: Logger;
   },
 ): AttemptParts {
-  const { sql, ways, admission, spool, store, clock, random, logger } = worker;
+  const { sql, ways, admission, spool, store, cache, clock, random, logger } = worker;
   const { monotonicMs, wallMs } = clock;
   const createId = createIdSource();
   const blobs = createBlobFinder((sha256s) => listAvailableBlobs(sql, sha256s));
@@ -44,6 +46,7 @@ export function createAttemptParts(
     ways,
     spool,
     storeBody,
+    cache,
     keepEvidence: createKeepEvidence({ spool, storeBody, logger }),
     allowedTargets: allowedTargetsOf(settings.fetching.allowedTargets),
     reserveMoney: createReserveMoney(sql, settings.callers),

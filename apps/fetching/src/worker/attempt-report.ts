@@ -2,6 +2,8 @@ import type { Failure } from "@keble-scraper/contract";
 import type { AttemptReport, StoredBytes } from "@keble-scraper/db/commands/fetching";
 import type { StoredResult } from "@keble-scraper/db";
 import type { FetchOutcome } from "@keble-scraper/egress";
+import { type CacheTerms, toCacheReport } from "./cache/cache-report.ts";
+import { type Revalidation, toRenewedResult } from "./cache/revalidation.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
 import type { Next } from "./decide-next.ts";
 import { costMicros, type Way } from "./way.ts";
@@ -14,10 +16,11 @@ export type AttemptFacts = {
   readonly hasReservation: boolean;
   /** Spent waiting for turns, in this process. */
   readonly admissionMs: number;
+  /** Null: the job leaves nothing in the cache. */
+  readonly caching: CacheTerms | null;
 };
 
 type Failed = FetchOutcome & { ok: false; aborted: false };
-type Aborted = FetchOutcome & { ok: false; aborted: true };
 type Succeeded = FetchOutcome & { ok: true };
 
 /** An attempt that got its answer. `bytes` null: the answer has no body. */
@@ -42,7 +45,31 @@ export function succeededReport(facts: AttemptFacts, fetched: Succeeded, bytes: 
     wireBytes: response.wireBytes,
     result,
     bytes,
+    cache:
+      isSuccess(response.httpStatus) && facts.caching !== null ? toCacheReport(facts.caching, response.headers) : null,
   };
+}
+
+/** An attempt whose target vouched for the stored answer (304): the job gets it, and the cache keeps it as new. */
+export function renewedReport(
+  facts: AttemptFacts & { readonly caching: CacheTerms },
+  fetched: Succeeded,
+  renewal: Revalidation & { readonly artifactId: string },
+): AttemptReport {
+  const { answer, stored, artifactId } = renewal;
+  const result = toRenewedResult(renewal, fetched.response.headers);
+  const kept = toCacheReport(facts.caching, result.headers);
+  return {
+    ...succeededReport({ ...facts, caching: null }, fetched, null),
+    result,
+    bytes: stored.bytes === null ? null : { kind: "SEEN", artifactId, ...stored.bytes },
+    // A 304 need not repeat its validators (RFC 9110, 15.4.5).
+    cache: { ...kept, etag: kept.etag ?? answer.etag, lastModified: kept.lastModified ?? answer.lastModified },
+  };
+}
+
+function isSuccess(httpStatus: number): boolean {
+  return httpStatus >= 200 && httpStatus <= 299;
 }
 
 /** An attempt that failed. `evidence`: the refused body, stored. */
@@ -70,19 +97,22 @@ export function failedReport(
 }
 
 /** An attempt that is not counted: it sent something, and could not go on here. Due again in `waitMs`. */
-export function handedBackReport(facts: AttemptFacts, fetched: Aborted, waitMs: number): AttemptReport {
+export function handedBackReport(facts: AttemptFacts, fetched: FetchOutcome, waitMs: number): AttemptReport {
   return {
     ...base(facts),
     ...used(facts, fetched),
     // What it really used may still be on its way: it settles at its reservation.
     costMicros: facts.hasReservation ? null : 0,
     outcome: "HANDED_BACK",
-    httpStatus: fetched.httpStatus,
-    bodyBytes: fetched.bodyBytes,
-    wireBytes: fetched.wireBytes,
+    ...sizesOf(fetched),
     next: "RETRY",
     waitMs,
   };
+}
+
+function sizesOf(fetched: FetchOutcome) {
+  const { httpStatus, bodyBytes, wireBytes } = fetched.ok ? fetched.response : fetched;
+  return { httpStatus, bodyBytes, wireBytes };
 }
 
 /** An attempt that was refused here, before anything was sent. */
@@ -130,6 +160,7 @@ function base({
     providerRequestId: null,
     hold: null,
     quarantine: null,
+    cache: null,
   };
 }
 

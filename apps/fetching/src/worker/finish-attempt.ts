@@ -1,5 +1,5 @@
 import type { AttemptReport, Release as JobRelease, SettleVerdict } from "@keble-scraper/db/commands/fetching";
-import type { EndedJob } from "@keble-scraper/db";
+import type { CachedAnswer, EndedJob } from "@keble-scraper/db";
 import type { Logger, RunControl, SettleLane, Signals } from "@keble-scraper/service";
 import type { AttemptOutcome, Release } from "./attempt-outcome.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
@@ -9,6 +9,7 @@ import type { StoreBody } from "./store-body.ts";
 export type FinishParts = {
   readonly lane: SettleLane<AttemptReport, SettleVerdict>;
   readonly storeBody: StoreBody;
+  dropCached(answer: CachedAnswer): Promise<void>;
   release(release: JobRelease): Promise<readonly EndedJob[]>;
   /** True for errors that say nothing of the row: Postgres is away. */
   isOutage(error: unknown): boolean;
@@ -37,21 +38,34 @@ export async function finishAttempt(
     parts.logger.info({ ...attempt, why: String(control.signal.reason) }, "attempt.abandoned");
     return;
   }
+  if (outcome.kind === "TAKEN") {
+    const { verdict } = outcome;
+    await parts.signals.reach("settled", verdict);
+    const { ageSeconds, ended } = verdict;
+    parts.logger.info({ ...attempt, cache: "HIT", ageSeconds, ended: ended?.status ?? null }, "attempt.ended");
+    if (ended !== null) parts.onEnded([ended]);
+    return;
+  }
   if (outcome.kind === "RELEASED") {
     parts.onEnded(await release(toJobRelease(job, outcome), control, parts));
-    const { dueInMs, horizonInMs, closedBy } = outcome;
+    const { dueInMs, horizonInMs, closedBy, waitsForFlight } = outcome;
+    const cache = waitsForFlight ? "WAIT" : null;
     parts.onDueIn(closedBy === null ? dueInMs : 0);
-    parts.logger.info({ ...attempt, dueInMs, horizonInMs, closedBy: closedBy?.code ?? null }, "attempt.released");
+    parts.logger.info(
+      { ...attempt, dueInMs, horizonInMs, closedBy: closedBy?.code ?? null, cache },
+      "attempt.released",
+    );
     return;
   }
   try {
     await parts.signals.reach("settling", job);
-    const verdict = await settle(outcome, control, parts);
+    const { report, verdict } = await settle(outcome, control, parts);
     await parts.signals.reach("settled", verdict);
-    parts.logger.info({ ...attempt, ...lineOf(outcome.report, verdict) }, "attempt.ended");
-    if (outcome.report.hold !== null || outcome.report.quarantine !== null) parts.onShut();
+    const cache = job.cacheKey === null ? null : outcome.renews === undefined ? "MISS" : "REVALIDATED";
+    parts.logger.info({ ...attempt, ...lineOf(report, verdict), cache }, "attempt.ended");
+    if (report.hold !== null || report.quarantine !== null) parts.onShut();
     if (verdict.ended !== null) parts.onEnded([verdict.ended]);
-    else if (verdict.verdict === "SETTLED") parts.onDueIn(outcome.report.waitMs);
+    else if (verdict.verdict === "SETTLED") parts.onDueIn(report.waitMs);
   } finally {
     await outcome.body?.discard();
   }
@@ -75,18 +89,35 @@ function toJobRelease({ id, token }: ClaimedJob, { dueInMs, horizonInMs, booking
   return closedBy === null ? release : { ...release, next: "NEXT_ROUTE", failure: closedBy };
 }
 
-/** Bytes that were seen may be deleted before the settle locks them: then they are put, and settled again. */
+/**
+ * Bytes that were seen may be deleted before the settle locks them: then they are put, and settled again. Those of a stored
+ * answer that was vouched for can't be: the answer is dropped, and the job goes again at once, uncounted.
+ */
 async function settle(
-  { report, body }: AttemptOutcome & { kind: "REPORTED" },
+  { report, body, renews }: AttemptOutcome & { kind: "REPORTED" },
   control: RunControl,
   parts: FinishParts,
-): Promise<SettleVerdict> {
+): Promise<{ readonly report: AttemptReport; readonly verdict: SettleVerdict }> {
   const verdict = await parts.lane.settle(report, control.isTrusted);
-  if (verdict.verdict !== "BYTES_GONE" || body === null || report.bytes === null) return verdict;
-  const { kind: _kind, blobId: _blobId, ...what } = report.bytes;
-  const bytes = { ...what, ...(await parts.storeBody.put(body)) };
-  return parts.lane.settle({ ...report, bytes }, control.isTrusted);
+  if (verdict.verdict !== "BYTES_GONE" || report.bytes === null) return { report, verdict };
+  if (body !== null) {
+    const { kind: _kind, blobId: _blobId, ...what } = report.bytes;
+    const put = { ...report, bytes: { ...what, ...(await parts.storeBody.put(body)) } };
+    return { report: put, verdict: await parts.lane.settle(put, control.isTrusted) };
+  }
+  if (renews !== undefined) await parts.dropCached(renews);
+  const back = { ...report, ...HANDED_BACK, costMicros: report.hasReservation ? null : 0 };
+  return { report: back, verdict: await parts.lane.settle(back, control.isTrusted) };
 }
+
+const HANDED_BACK = {
+  outcome: "HANDED_BACK",
+  result: null,
+  bytes: null,
+  cache: null,
+  next: "RETRY",
+  waitMs: 0,
+} as const;
 
 /** One line explains the attempt, from the report that is stored. It holds no URL and no header. */
 function lineOf(report: AttemptReport, verdict: SettleVerdict) {

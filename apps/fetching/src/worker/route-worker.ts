@@ -1,6 +1,7 @@
 import { createFence, createSpool, createStore, StoreUnavailable } from "@keble-scraper/artifact-store";
 import {
   createDatabase,
+  type EndedJob,
   findNamespace,
   hasStoredRows,
   isDatabaseOutage,
@@ -39,6 +40,8 @@ import { createAdmission } from "../admission/admission.ts";
 import { createAdmissionSql } from "../admission/admission-sql.ts";
 import type { AttemptOutcome } from "./attempt-outcome.ts";
 import { createAttemptParts } from "./attempt-parts.ts";
+import { createGather } from "./cache/gather.ts";
+import { createJobCache } from "./cache/job-cache.ts";
 import { createCancelWatch } from "./cancel-watch.ts";
 import { createClaimNextJobs } from "./claim-next-jobs.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
@@ -70,6 +73,8 @@ export type RouteWorkerKind = {
 const COMMAND_CONNECTIONS = 4;
 /** Settles at once: more made no difference (measured). */
 const SETTLE_LANES = 2;
+/** Releases of one statement. */
+const RELEASES_MAX = 100;
 /** Ended runs that wait for their settle without a slot. */
 const UNSETTLED_MAX = 100;
 
@@ -85,7 +90,14 @@ export function createRouteWorker(
   const { leaseMs, pollMs, abortGraceMs, drainGraceMs } = settings.timings;
   const { jobMs: jobRetentionMs, auditDays: auditRetentionDays } = settings.retention;
   const { artifactMs: artifactRetentionMs, evidenceMs: evidenceRetentionMs } = settings.retention;
-  const settleOptions = { abortGraceMs, jobRetentionMs, artifactRetentionMs, evidenceRetentionMs, auditRetentionDays };
+  const settleOptions = {
+    abortGraceMs,
+    jobRetentionMs,
+    artifactRetentionMs,
+    evidenceRetentionMs,
+    auditRetentionDays,
+    cacheRetentionMs: settings.retention.cacheMs,
+  };
 
   const logger = createLogger({ name: kind.name, level: settings.logLevel });
   const database = createDatabase({
@@ -120,7 +132,18 @@ export function createRouteWorker(
     clock,
     random,
   });
-  const attemptParts = createAttemptParts(settings, { sql, ways, admission, spool, store, clock, random, logger });
+  const cache = createJobCache(sql, { isShared: settings.cache.isShared, ...settleOptions });
+  const attemptParts = createAttemptParts(settings, {
+    sql,
+    ways,
+    admission,
+    spool,
+    store,
+    cache,
+    clock,
+    random,
+    logger,
+  });
   const onEnded = createEndedAnnouncer({ hints, bell });
   const deferrals = createDeferrals({
     async defer(limit) {
@@ -140,10 +163,19 @@ export function createRouteWorker(
     isBusy: () => loop.running > 0,
     isOutage: isDatabaseOutage,
   });
+  // Jobs that wait for another's fetch come back together.
+  const release = createGather<Release, readonly EndedJob[]>({
+    max: RELEASES_MAX,
+    async run(releases) {
+      const ended = await releaseJobs(sql, releases, settleOptions);
+      return releases.map(({ id }) => ended.filter((job) => job.id === id));
+    },
+  });
   const finishParts = {
     lane,
     storeBody: attemptParts.storeBody,
-    release: (release: Release) => releaseJobs(sql, [release], settleOptions),
+    dropCached: cache.drop,
+    release,
     isOutage: isDatabaseOutage,
     onDueIn: (ms: number) => duePokes.in(ms),
     onShut: () => deferrals.poke(),

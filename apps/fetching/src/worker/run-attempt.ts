@@ -4,7 +4,17 @@ import { type AllowedTargets, type FetchOutcome, type VettedUrl, vetUrl } from "
 import type { RunControl } from "@keble-scraper/service";
 import type { JobAdmission } from "../admission/admission.ts";
 import { type AttemptOutcome, releaseSoon } from "./attempt-outcome.ts";
-import { type AttemptFacts, failedReport, handedBackReport, refusedReport, succeededReport } from "./attempt-report.ts";
+import {
+  type AttemptFacts,
+  failedReport,
+  handedBackReport,
+  refusedReport,
+  renewedReport,
+  succeededReport,
+} from "./attempt-report.ts";
+import type { CacheAdvice } from "./cache/consult-cache.ts";
+import type { JobCache } from "./cache/job-cache.ts";
+import { canRevalidate, type Revalidation, toConditions } from "./cache/revalidation.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
 import type { Next } from "./decide-next.ts";
 import type { KeepEvidence } from "./keep-evidence.ts";
@@ -22,6 +32,7 @@ export type AttemptParts = {
   readonly keepEvidence: KeepEvidence;
   readonly allowedTargets: AllowedTargets;
   readonly reserveMoney: ReserveMoney;
+  readonly cache: JobCache;
   readonly lessons: Lessons;
   readonly sessions: Sessions;
   admissionFor(job: ClaimedJob, way: Way): JobAdmission;
@@ -38,7 +49,7 @@ const CAPACITY_MS = 1_500;
 const QUARANTINED_MS = 15_000;
 
 /**
- * Runs one attempt: vets the target anew, reserves what it may cost, fetches it into the spool by the claim's route, makes
+ * Runs one attempt: vets the target anew, takes a stored answer where the job wants one, else reserves what it may cost, fetches it into the spool by the claim's route, makes
  * the bytes durable. Knows neither queue nor SQL. Throws only for faults (the store is down, the spool is full, a browser
  * died): its lease then expires by itself.
  */
@@ -48,6 +59,12 @@ export async function runAttempt(job: ClaimedJob, control: RunControl, parts: At
   if (!vetted.ok) {
     const report = refusedReport(job, parts.createId(), localFailure("TARGET_FORBIDDEN"));
     return { kind: "REPORTED", report, body: null };
+  }
+  const advice = await consult(job, control, parts);
+  if (advice?.kind === "TAKEN") return advice;
+  if (advice?.kind === "STALE") return unsent(control);
+  if (advice?.kind === "WAIT") {
+    return releaseSoon({ dueInMs: advice.ms, horizonInMs: advice.ms, waitsForFlight: true });
   }
   const way = parts.ways.get(job.route);
   // The route was configured at submit and is not any more.
@@ -59,13 +76,22 @@ export async function runAttempt(job: ClaimedJob, control: RunControl, parts: At
   if (money === "STALE") return unsent(control);
   if (money === "CAPACITY") return releaseSoon({ dueInMs: CAPACITY_MS * (1 + parts.random()) });
   if (money === "CAP_EXCEEDED") return closed(job, localFailure("COST_CAP_EXCEEDED"), parts);
-  const facts = { job, attemptId: parts.createId(), way, hasReservation: money === "RESERVED" };
-  return dispatch(vetted.url, facts, control, parts);
+  const caching = advice?.terms ?? null;
+  const facts = { job, attemptId: parts.createId(), way, hasReservation: money === "RESERVED", caching };
+  const stale = advice?.stale ?? null;
+  const stored = stale === null || !canRevalidate(stale, way.route) ? null : await parts.cache.load(stale);
+  const again = stale === null || stored === null ? null : { answer: stale, stored };
+  return dispatch(vetted.url, { facts, again }, control, parts);
+}
+
+/** Null: the job takes and leaves nothing in the cache. */
+async function consult(job: ClaimedJob, control: RunControl, { cache }: AttemptParts): Promise<CacheAdvice | null> {
+  return job.cacheKey === null ? null : cache.consult({ ...job, cacheKey: job.cacheKey }, control);
 }
 
 async function dispatch(
   url: VettedUrl,
-  known: Omit<AttemptFacts, "admissionMs">,
+  { facts: known, again }: { readonly facts: Omit<AttemptFacts, "admissionMs">; readonly again: Revalidation | null },
   control: RunControl,
   parts: AttemptParts,
 ): Promise<AttemptOutcome> {
@@ -79,7 +105,7 @@ async function dispatch(
       {
         url,
         method: job.target.method,
-        headers: job.target.headers,
+        headers: again === null ? job.target.headers : { ...job.target.headers, ...toConditions(again.answer) },
         accept: job.accept,
         contentTypes: job.contentTypes,
         maxBodyBytes: job.maxBodyBytes,
@@ -95,6 +121,7 @@ async function dispatch(
     );
     const facts = { ...known, admissionMs: admission.waitedMs() };
     if (!fetched.ok && fetched.aborted) return goBack(facts, fetched, admission, control);
+    if (again !== null && statusOf(fetched) === 304) return await vouched(facts, fetched, again, parts);
     if (!fetched.ok) return await failed(facts, fetched, session, parts);
     if (!fetched.response.hasBody)
       return { kind: "REPORTED", report: succeededReport(facts, fetched, null), body: null };
@@ -109,6 +136,26 @@ async function dispatch(
     await spooled?.discard();
     await spooling.discard();
   }
+}
+
+/** A 304 to our own condition. One that is not of the very answer that is stored is worth nothing: go again without it. */
+async function vouched(
+  facts: AttemptFacts,
+  fetched: FetchOutcome,
+  again: Revalidation,
+  parts: AttemptParts,
+): Promise<AttemptOutcome> {
+  const { caching } = facts;
+  if (fetched.ok && caching !== null && fetched.response.finalUrl === again.stored.result.finalUrl) {
+    const report = renewedReport({ ...facts, caching }, fetched, { ...again, artifactId: parts.createId() });
+    return { kind: "REPORTED", report, body: null, renews: again.answer };
+  }
+  await parts.cache.drop(again.answer);
+  return { kind: "REPORTED", report: handedBackReport(facts, fetched, 0), body: null };
+}
+
+function statusOf(fetched: FetchOutcome): number | null {
+  return fetched.ok ? fetched.response.httpStatus : fetched.httpStatus;
 }
 
 async function failed(
@@ -143,7 +190,7 @@ function goBack(
   }
   const booking = admission.booking();
   if (wait === null) return releaseSoon({ booking });
-  return { kind: "RELEASED", dueInMs: wait.dueMs, horizonInMs: wait.horizonMs, booking, closedBy: null };
+  return releaseSoon({ dueInMs: wait.dueMs, horizonInMs: wait.horizonMs, booking });
 }
 
 /**

@@ -1,0 +1,30 @@
+/** Runs work that comes at about the same time as one. */
+export type Gather<R, V> = (request: R) => Promise<V>;
+
+/** Requests that come within 2 ms, as a body's look-up does, are one call of at most `max`; answers come in their order. */
+export function createGather<R, V>(options: {
+  readonly max: number;
+  run(requests: readonly R[]): Promise<readonly V[]>;
+}): Gather<R, V> {
+  let gathering: { readonly requests: R[]; readonly answers: Promise<readonly V[]> } | null = null;
+
+  function open() {
+    const requests: R[] = [];
+    const answers = new Promise<void>((resolve) => setTimeout(resolve, GATHER_MS)).then(() => {
+      if (gathering?.requests === requests) gathering = null;
+      return options.run(requests);
+    });
+    return { requests, answers };
+  }
+
+  return async (request) => {
+    if (gathering === null || gathering.requests.length >= options.max) gathering = open();
+    const { requests, answers } = gathering;
+    const place = requests.push(request) - 1;
+    const list = await answers;
+    if (place >= list.length) throw new Error("a request of a group got no answer");
+    return list[place] as V;
+  };
+}
+
+const GATHER_MS = 2;
