@@ -6,3 +6,6 @@ export { type NewPin, putPin } from "./put-pin.ts";
 export * from "./record-download.ts";
 export * from "./record-finding.ts";
 export * from "./review-artifacts.ts";
+export * from "./retire-blob.ts";
+export * from "./scrub-blobs.ts";
+export * from "./scrub-listing.ts";
