@@ -94,7 +94,7 @@ export async function leases(database: Database, count: number, callerId = "acme
 /** A success whose bytes are those of a blob that was seen. */
 export function succeededSeen(lease: JobLease, artifact: Pick<TestArtifact, "blobId" | "sha256">): AttemptReport {
   const report = succeeded(lease, artifact.sha256);
-  return { ...report, bytes: { ...report.bytes!, kind: "SEEN", blobId: artifact.blobId } as AttemptReport["bytes"] };
+  return { ...report, bytes: { ...report.bytes!, kind: "SEEN", blobId: artifact.blobId } };
 }
 
 export async function settle(database: Database, ...reports: readonly AttemptReport[]) {

@@ -16,6 +16,7 @@ import {
 } from "@keble-scraper/service";
 import { createBeatLoop } from "./beat.ts";
 import { createMaintenance } from "./maintenance/maintenance.ts";
+import { createStoreUpkeep } from "./maintenance/store-upkeep.ts";
 import { retentionRouter } from "./router.ts";
 import type { RetentionSettings } from "./settings.ts";
 import { createStatsReader } from "./stats/create-stats-reader.ts";
@@ -27,8 +28,8 @@ export type RetentionOverrides = {
   readonly signals?: Signals;
 };
 
-/** Both loops work one statement at a time. */
-const COMMAND_CONNECTIONS = 2;
+/** Each of the three loops works one statement at a time. */
+const COMMAND_CONNECTIONS = 3;
 const READ_CONNECTIONS = 1;
 /** A batch that takes longer is ended by the server and tried again with the next tick. */
 const STATEMENT_TIMEOUT_MS = 10_000;
@@ -99,7 +100,15 @@ export function createMaintenanceWorker(settings: RetentionSettings, overrides: 
   const bell = createBell(redis);
   const hints = createHints(redis);
   const { ticks, deadlines } = createMaintenance({ settings, database, bell, hints, clock, random, signals, logger });
-  const listener = createBellListener({ ...redis, kind: "maintenance", onRing: () => ticks.wake() });
+  const upkeep = createStoreUpkeep({ settings, database, store, fence, clock, random, signals, logger });
+  const listener = createBellListener({
+    ...redis,
+    kind: "maintenance",
+    onRing() {
+      ticks.wake();
+      upkeep.wake();
+    },
+  });
   return createContainer({
     name: "worker-maintenance",
     components: [
@@ -110,6 +119,7 @@ export function createMaintenanceWorker(settings: RetentionSettings, overrides: 
       hints,
       ticks,
       deadlines,
+      upkeep,
       listener,
     ],
     checks: [database, bell.check, listener.check],

@@ -12,6 +12,7 @@ import {
   type Repeater,
   type Signals,
 } from "@keble-scraper/service";
+import { reviewStep } from "../deletion/review-step.ts";
 import type { RetentionSettings } from "../settings.ts";
 import { createPurge } from "../purge/create-purge.ts";
 import { deadlineDelayMs } from "./deadline-delay.ts";
@@ -141,6 +142,16 @@ export function createMaintenance(parts: MaintenanceParts): { readonly ticks: Re
         ),
     },
     { name: "rowsPurged", run: (signal) => purge(signal) },
+    reviewStep({
+      sql,
+      options: {
+        artifactRetentionMs: settings.retention.artifactMs,
+        evidenceRetentionMs: settings.retention.evidenceMs,
+        urlMs: settings.artifacts.downloadUrlMs,
+        auditRetentionDays: settings.retention.auditDays,
+      },
+      signals,
+    }),
   ];
   const tick = createTick(steps, logger);
 
