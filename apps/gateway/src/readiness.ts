@@ -13,8 +13,8 @@ const STANDS_MS = 1_000;
 const PROBE_TIMEOUT_MS = 1_500;
 
 /**
- * What the gateway needs. Without the database or intake it can do nothing (down); without artifacts, callbacks or
- * fetching it still takes and reads jobs (degraded).
+ * What the gateway needs. Without the database or intake it can do nothing (down); without artifacts, callbacks,
+ * fetching or retention it still takes and reads jobs (degraded).
  */
 export function createChecks(settings: GatewaySettings["internal"], database: HealthCheck): HealthCheck[] {
   return [
@@ -23,6 +23,7 @@ export function createChecks(settings: GatewaySettings["internal"], database: He
     { name: "artifacts", check: () => probe(settings.urls.artifacts, "degraded") },
     { name: "callbacks", check: () => probe(settings.urls.callbacks, "degraded") },
     { name: "fetching", check: () => probe(settings.urls.fetching, "degraded") },
+    { name: "retention", check: () => probe(settings.urls.retention, "degraded") },
   ];
 }
 

@@ -9,6 +9,7 @@ import { getArtifact } from "./procedures/get-artifact.ts";
 import { getCallbackEndpoint } from "./procedures/get-callback-endpoint.ts";
 import { getCallbackEvent } from "./procedures/get-callback-event.ts";
 import { getJob } from "./procedures/get-job.ts";
+import { getStats } from "./procedures/get-stats.ts";
 import { getUsage } from "./procedures/get-usage.ts";
 import { listApiKeys } from "./procedures/list-api-keys.ts";
 import { listAttempts } from "./procedures/list-attempts.ts";
@@ -56,6 +57,7 @@ export const apiRouter = publicRouter({
   releaseRoute,
   listBudgets,
   getUsage,
+  getStats,
   listAuditEvents,
   createApiKey,
   listApiKeys,

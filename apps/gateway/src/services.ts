@@ -17,6 +17,8 @@ import type {
   GetJobCall,
   GetRouteInfosAnswer,
   GetRouteInfosCall,
+  GetStatsAnswer,
+  GetStatsCall,
   GetUsageAnswer,
   GetUsageCall,
   JobAnswer,
@@ -49,6 +51,7 @@ import type { ArtifactsRouter } from "@keble-scraper/artifacts/router";
 import type { CallbacksRouter } from "@keble-scraper/callbacks/router";
 import type { FetchingRouter } from "@keble-scraper/fetching/router";
 import type { IntakeRouter } from "@keble-scraper/intake/router";
+import type { RetentionRouter } from "@keble-scraper/retention/router";
 import { createInternalClient } from "@keble-scraper/service";
 import type { AnyRouter } from "@trpc/server";
 import type { GatewaySettings } from "./settings.ts";
@@ -102,6 +105,11 @@ export type FetchingCalls = {
   readonly getUsage: Query<GetUsageCall, GetUsageAnswer>;
 };
 
+/** What the gateway asks of retention. */
+export type RetentionCalls = {
+  readonly getStats: Query<GetStatsCall, GetStatsAnswer>;
+};
+
 /** The services behind the gateway. */
 export type Services = {
   readonly intake: IntakeCalls;
@@ -118,6 +126,7 @@ export type Services = {
   readonly artifacts: ArtifactsCalls;
   readonly callbacks: CallbacksCalls;
   readonly fetching: FetchingCalls;
+  readonly retention: RetentionCalls;
 };
 
 /** The longest call: a wait of 60 s and 5 s to answer it. */
@@ -135,7 +144,7 @@ export type OpenServices = Services & {
 
 /** Clients of the services behind the gateway. Nothing is connected before the first call. */
 export function openServices(settings: GatewaySettings["internal"]): OpenServices {
-  const open = <R extends AnyRouter>(part: "intake" | "artifacts" | "callbacks" | "fetching") =>
+  const open = <R extends AnyRouter>(part: "intake" | "artifacts" | "callbacks" | "fetching" | "retention") =>
     createInternalClient<R>({
       url: settings.urls[part],
       serviceToken: settings.serviceToken,
@@ -146,6 +155,7 @@ export function openServices(settings: GatewaySettings["internal"]): OpenService
   const artifacts = open<ArtifactsRouter>("artifacts");
   const callbacks = open<CallbacksRouter>("callbacks");
   const fetching = open<FetchingRouter>("fetching");
+  const retention = open<RetentionRouter>("retention");
   const waiting = Array.from({ length: WAITING_CLIENTS }, () => open<IntakeRouter>("intake"));
   const waits = waiting.map(() => 0);
   const ends = new Set<AbortController>();
@@ -180,8 +190,11 @@ export function openServices(settings: GatewaySettings["internal"]): OpenService
     artifacts: artifacts.client,
     callbacks: callbacks.client,
     fetching: fetching.client,
+    retention: retention.client,
     async close() {
-      await Promise.all([intake, artifacts, callbacks, fetching, ...waiting].map((client) => client.close()));
+      await Promise.all(
+        [intake, artifacts, callbacks, fetching, retention, ...waiting].map((client) => client.close()),
+      );
     },
   };
 }

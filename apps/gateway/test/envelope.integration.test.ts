@@ -85,7 +85,7 @@ describe("who may call", () => {
 });
 
 describe("what is not there", () => {
-  it.each(["/", "/v1", "/v1/nope", "/v1/jobs/", "/v2/jobs", "/docs", "/v1/stats", `/v1/artifacts/${ID}/pins`])(
+  it.each(["/", "/v1", "/v1/nope", "/v1/jobs/", "/v2/jobs", "/docs", `/v1/artifacts/${ID}/pins`])(
     "%s answers 404 with the envelope",
     async (path) => {
       const answer = await open.send("GET", path);
@@ -98,7 +98,6 @@ describe("what is not there", () => {
     ["DELETE", `/v1/jobs/${ID}`],
     ["POST", "/v1/callback-events/replay"],
     ["POST", `/v1/callback-endpoints/${ID}/test`],
-    ["PUT", `/v1/artifacts/${ID}/pins/me`],
   ])("%s %s is not served yet: 404", async (method, path) => {
     expect((await open.send(method, path)).status).toBe(404);
   });
@@ -287,6 +286,7 @@ describe("a service that fails", () => {
           { name: "artifacts", status: "degraded" },
           { name: "callbacks", status: "degraded" },
           { name: "fetching", status: "degraded" },
+          { name: "retention", status: "degraded" },
         ],
       });
   });

@@ -7,6 +7,7 @@ import type {
   Download,
   Job,
   RouteInfo,
+  Stats,
   Usage,
 } from "@keble-scraper/contract";
 
@@ -154,6 +155,43 @@ export const BUDGET: Budget = {
 };
 
 const SUMS = { attempts: 2, succeeded: 1, failed: 0, bodyBytes: 10, wireBytes: 12, costMicros: 3_000 };
+
+const NONE = { count: 0, isLowerBound: false, oldestSeconds: null };
+const KIND = { purged: 0, backlog: NONE };
+export const STATS: Stats = {
+  observedAt: AT,
+  openJobs: {
+    queued: { count: 100_000, isLowerBound: true },
+    waiting: { count: 1, isLowerBound: false },
+    running: { count: 2, isLowerBound: false },
+  },
+  due: { count: 100_000, isLowerBound: true, oldestSeconds: 12.5 },
+  callbacks: { due: NONE, deadLetters: { count: 3, isLowerBound: false, oldestSeconds: 86_400 } },
+  endedByHour: [{ hour: AT, succeeded: 10, failed: 2, cancelled: 1, isLowerBound: false }],
+  purge: {
+    rowsPerMinute: 1_000,
+    kinds: {
+      events: KIND,
+      jobs: { purged: 1_000, backlog: { count: 7, isLowerBound: false, oldestSeconds: 60 } },
+      cache: KIND,
+      flights: KIND,
+      tombstones: KIND,
+      findings: KIND,
+      budgets: KIND,
+      audit: KIND,
+    },
+  },
+  store: {
+    artifactsToReview: NONE,
+    objectsToDelete: NONE,
+    findings: {
+      missing: { count: 1, isLowerBound: false },
+      damaged: { count: 0, isLowerBound: false },
+      orphans: { count: 0, isLowerBound: false },
+    },
+    lastListingEndedAt: null,
+  },
+};
 
 export const USAGE: Usage = {
   from: "2026-11-29T17:00:00.000Z",

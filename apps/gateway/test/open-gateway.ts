@@ -52,6 +52,7 @@ export async function openGateway(options: { readonly viaProxy?: boolean } = {})
     SCRAPER_ARTIFACTS_URL: services.urls.artifacts,
     SCRAPER_CALLBACKS_URL: services.urls.callbacks,
     SCRAPER_FETCHING_URL: services.urls.fetching,
+    SCRAPER_RETENTION_URL: services.urls.retention,
   });
   if (!parsed.ok) {
     throw new Error(JSON.stringify(parsed.faults));

@@ -1,6 +1,6 @@
 import { localFailure, ok } from "@keble-scraper/contract";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { BUDGET, ROUTE_INFO, USAGE } from "./fixtures.ts";
+import { BUDGET, ROUTE_INFO, STATS, USAGE } from "./fixtures.ts";
 import { openGateway, type OpenGateway, type SendOptions } from "./open-gateway.ts";
 
 let open: OpenGateway;
@@ -15,6 +15,7 @@ beforeEach(() => {
   open.services.on("releaseRoute", () => ok(ROUTE_INFO));
   open.services.on("listBudgets", () => ok({ items: [BUDGET], nextCursor: null }));
   open.services.on("getUsage", () => ok(USAGE));
+  open.services.on("getStats", () => ok(STATS));
 });
 afterAll(() => open[Symbol.asyncDispose]());
 
@@ -39,12 +40,23 @@ describe("GET /v1/routes", () => {
   });
 });
 
+describe("GET /v1/stats", () => {
+  it("shows operators how the deployment is doing, on both faces, and knows no parameter", async () => {
+    const answer = await asOperator("GET", "/v1/stats");
+    expect([answer.status, answer.body]).toEqual([200, STATS]);
+    expect(lastInput()).toEqual({ principal: operator() });
+    expect((await asOperator("GET", "/trpc/getStats")).body).toEqual({ result: { data: STATS } });
+    expect((await asOperator("GET", "/v1/stats?hours=1")).status).toBe(400);
+  });
+});
+
 describe("what only operators may", () => {
   it.each([
     ["GET", "/v1/routes"],
     ["POST", "/v1/routes/DIRECT/quarantine"],
     ["POST", "/v1/routes/DIRECT/release"],
     ["GET", "/v1/budgets"],
+    ["GET", "/v1/stats"],
   ])("%s %s: 403 to a service, saying whose key it needs, and 401 without a key", async (method, path) => {
     const denied = await open.send(method, path);
     expect(denied.status).toBe(403);

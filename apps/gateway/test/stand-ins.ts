@@ -9,7 +9,7 @@ export type Handler = (
 
 /** The services behind the gateway, at their real ports and with their real schemas; a test says what they answer. */
 export type StandIns = AsyncDisposable & {
-  readonly urls: { intake: string; artifacts: string; callbacks: string; fetching: string };
+  readonly urls: { intake: string; artifacts: string; callbacks: string; fetching: string; retention: string };
   /** Calls so far, oldest first. */
   readonly calls: { procedure: string; input: Record<string, unknown>; requestId: string }[];
   on(procedure: string, handler: Handler): void;
@@ -75,9 +75,12 @@ const routers = {
     listBudgets: query("listBudgets", contract.ListBudgetsCall, contract.ListBudgetsAnswer),
     getUsage: query("getUsage", contract.GetUsageCall, contract.GetUsageAnswer),
   }),
+  retention: router({
+    getStats: query("getStats", contract.GetStatsCall, contract.GetStatsAnswer),
+  }),
 };
 
-/** Starts the four services. A procedure without a handler answers NOT_FOUND. */
+/** Starts the five services. A procedure without a handler answers NOT_FOUND. */
 export async function startStandIns(serviceToken: string): Promise<StandIns> {
   const handlers = new Map<string, Handler>();
   const calls: StandIns["calls"] = [];
@@ -102,17 +105,26 @@ export async function startStandIns(serviceToken: string): Promise<StandIns> {
     await server.start(new AbortController().signal);
     return server;
   };
-  const [intake, artifacts, callbacks, fetching] = await Promise.all([
+  const [intake, artifacts, callbacks, fetching, retention] = await Promise.all([
     open("intake"),
     open("artifacts"),
     open("callbacks"),
     open("fetching"),
+    open("retention"),
   ]);
   const stop = async () => {
-    await Promise.all([intake, artifacts, callbacks, fetching].map((server) => server.stop(performance.now())));
+    await Promise.all(
+      [intake, artifacts, callbacks, fetching, retention].map((server) => server.stop(performance.now())),
+    );
   };
   return {
-    urls: { intake: intake.url, artifacts: artifacts.url, callbacks: callbacks.url, fetching: fetching.url },
+    urls: {
+      intake: intake.url,
+      artifacts: artifacts.url,
+      callbacks: callbacks.url,
+      fetching: fetching.url,
+      retention: retention.url,
+    },
     calls,
     on(name, handler) {
       handlers.set(name, handler);

@@ -34,6 +34,7 @@ import {
   RegisteredCallbackEndpoint,
   RouteInfo,
   RouteInfoPage,
+  Stats,
   SubmitBatch,
   SubmitJob,
   Usage,
@@ -285,6 +286,14 @@ export const REST_ROUTES: readonly RestRoute[] = [
     summary: "List who did what, newest first",
     query: AuditQuery,
     answers: { 200: AuditPage },
+    answer: okay,
+  }),
+  defineRoute({
+    method: "GET",
+    path: "/v1/stats",
+    procedure: "getStats",
+    summary: "See how the deployment is doing",
+    answers: { 200: Stats },
     answer: okay,
   }),
   defineRoute({
