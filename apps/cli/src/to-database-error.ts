@@ -13,6 +13,7 @@ const UNDEFINED_TABLE = "42P01";
  * the setting and shows neither URL nor SQL. Any other error comes back as it is.
  */
 export function toDatabaseError(error: unknown, setting: SettingName): unknown {
+  if (error instanceof CliError) return error;
   const code = codeOf(error);
   if (code === UNDEFINED_TABLE) {
     const message = `${setting}: the database there has no schema yet. Run \`keble-scraper migrate\` first.`;
