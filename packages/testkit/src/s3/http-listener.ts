@@ -21,8 +21,9 @@ export function createHttpListener(
 
   function create(): Server {
     const listener = (incoming: IncomingMessage, response: ServerResponse): void => {
+      const { socket } = incoming;
       serve(incoming, response).catch((error: unknown) => {
-        incoming.socket.destroy();
+        socket.destroy();
         throw error;
       });
     };
