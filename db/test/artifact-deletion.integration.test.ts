@@ -248,8 +248,8 @@ describe("what a deletion leaves", () => {
     >`select generation from blobs where sha256 = decode(${sha256}, 'hex')`;
     const lost = await takeObjectDeletions(sql, 100);
     expect(lost).toHaveLength(49);
-    const generations = reports.map((report) => (report.bytes?.kind === "PUT" ? report.bytes.generation : null));
-    expect([...lost.map((object) => object.generation), blob?.generation].toSorted()).toEqual(generations.toSorted());
+    const generations = reports.map(({ bytes }) => (bytes?.kind === "PUT" ? bytes.generation : ""));
+    expect(new Set([...lost.map((object) => object.generation), blob?.generation])).toEqual(new Set(generations));
     expect(
       await completeObjectDeletions(
         sql,

@@ -4,13 +4,15 @@ import type { Tx } from "../database.ts";
  * Removes tombstones of deleted artifacts whose time is over, longest over first, with their pins, at most `limit` of
  * them in the transaction `tx`. One that a job or an attempt still refers to is looked at again in a day. Nothing can begin
  * to refer to a tombstone, so one statement is enough. Returns how many went and how many were looked at.
+ *
+ * No EXISTS: the planner was seen to hash the whole ledger for it.
  */
 export async function deleteTombstones(tx: Tx, limit: number): Promise<{ deleted: number; reviewed: number }> {
   const [row] = await tx<[{ deleted: number; reviewed: number }]>`
     with due as materialized (
       select a.id,
-             exists (select 1 from jobs j where j.artifact_id = a.id)
-               or exists (select 1 from attempts t where t.evidence_artifact_id = a.id) as is_named
+             coalesce((select 1 from jobs j where j.artifact_id = a.id limit 1),
+                      (select 1 from attempts t where t.evidence_artifact_id = a.id limit 1)) is not null as is_named
       from artifacts a
       where a.review_at <= statement_timestamp() and a.state = 'DELETED'
       order by a.review_at
@@ -18,10 +20,11 @@ export async function deleteTombstones(tx: Tx, limit: number): Promise<{ deleted
       for update of a skip locked
     ),
     put_off as (
-      update artifacts a set review_at = clock_timestamp() + interval '1 day' from due d where a.id = d.id and d.is_named
+      update artifacts set review_at = clock_timestamp() + interval '1 day'
+      where id = any (array(select id from due where is_named))
     ),
     deleted as (
-      delete from artifacts a using due d where a.id = d.id and not d.is_named returning a.id
+      delete from artifacts where id = any (array(select id from due where not is_named)) returning id
     )
     select (select count(*) from deleted)::int as deleted, (select count(*) from due)::int as reviewed`;
   return row;

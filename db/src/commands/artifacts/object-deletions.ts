@@ -10,18 +10,17 @@ export type ObjectDeletion = { readonly id: string; readonly sha256: string; rea
  */
 export async function takeObjectDeletions(sql: Tx, limit: number): Promise<ObjectDeletion[]> {
   return sql<ObjectDeletion[]>`
-    with due as materialized (
-      select id from object_deletions where due_at <= statement_timestamp()
-      order by due_at
-      limit ${limit}
-      for update skip locked
-    ),
-    taken as (
-      update object_deletions d
+    with taken as (
+      update object_deletions
       set due_at = clock_timestamp()
-                   + greatest(interval '1 minute', least(interval '1 hour', (clock_timestamp() - d.created_at) / 4))
-      from due where d.id = due.id
-      returning d.id, d.sha256, d.generation
+                   + greatest(interval '1 minute', least(interval '1 hour', (clock_timestamp() - created_at) / 4))
+      where id = any (array(
+        select id from object_deletions where due_at <= statement_timestamp()
+        order by due_at
+        limit ${limit}
+        for update skip locked
+      ))
+      returning id, sha256, generation
     )
     select t.id, encode(t.sha256, 'hex') as sha256, t.generation from taken t
     where not exists (
@@ -36,11 +35,10 @@ export async function takeObjectDeletions(sql: Tx, limit: number): Promise<Objec
 export async function completeObjectDeletions(sql: Tx, ids: readonly string[]): Promise<number> {
   if (ids.length === 0) return 0;
   const [row] = await sql<[{ completed: number }]>`
-    with gone as materialized (
-      select id from object_deletions where id = any(${ids}::uuid[]) for update skip locked
-    ),
-    removed as (
-      delete from object_deletions d using gone where d.id = gone.id returning d.blob_id
+    with removed as (
+      delete from object_deletions
+      where id = any (array(select id from object_deletions where id = any(${ids}::uuid[]) for update skip locked))
+      returning blob_id
     ),
     forgotten as (
       delete from blobs b using removed r where b.id = r.blob_id and b.state = 'DELETING'

@@ -45,7 +45,10 @@ export async function reviewArtifacts(sql: Sql, options: ReviewOptions): Promise
   });
 }
 
-/** A job that refers to an artifact and has not ended holds it from now on: none is known to do so. */
+/**
+ * A job that refers to an artifact and has not ended holds it from now on: none is known to do so. Maxima are of
+ * expressions, so that each is read by its artifact, and never by the index of all expiries.
+ */
 function judge(tx: Tx, ids: readonly string[], options: ReviewOptions) {
   const { artifactRetentionMs, auditRetentionDays, evidenceRetentionMs, urlMs } = options;
   return tx<[{ deleted: number; freed: number }]>`
@@ -65,7 +68,7 @@ function judge(tx: Tx, ids: readonly string[], options: ReviewOptions) {
         select max(coalesce(p.expires_at, 'infinity')) as until from artifact_pins p where p.artifact_id = a.id
       ) pin on true
       left join lateral (
-        select e.expires_at as until from cache_entries e where e.artifact_id = a.id order by e.expires_at desc limit 1
+        select max(coalesce(e.expires_at, 'infinity')) as until from cache_entries e where e.artifact_id = a.id
       ) entry on true
     ),
     put_off as (
@@ -80,12 +83,12 @@ function judge(tx: Tx, ids: readonly string[], options: ReviewOptions) {
       returning a.id, l.blob_id
     ),
     dropped as (
-      delete from cache_entries e
-      using (select e.key, e.caller_id
-             from marked m cross join lateral (
-               select key, caller_id from cache_entries where artifact_id = m.id for update skip locked
-             ) e) gone
-      where e.key = gone.key and e.caller_id = gone.caller_id
+      delete from cache_entries
+      where ctid = any (array(
+        select e.ctid from marked m cross join lateral (
+          select ctid from cache_entries where artifact_id = m.id for update skip locked
+        ) e
+      ))
     ),
     freed as (
       update blobs b set state = 'DELETING'
