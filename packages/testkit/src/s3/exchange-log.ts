@@ -44,11 +44,13 @@ export type ExchangeLog = {
     operation: S3Operation,
     from: Pick<S3Exchange, "arrivedAt" | "remoteAddress" | "httpVersion">,
   ): OpenExchange;
+  /** Notes that more of a request's body came in. */
+  received(exchange: OpenExchange, bytes: number): void;
   /** Notes when an exchange has ended. */
   close(exchange: OpenExchange, totalMs: number): void;
   /** In the order of arrival. */
   all(): readonly S3Exchange[];
-  /** Resolves with the first `count` ended requests that match, past ones included. */
+  /** Resolves with the first `count` requests that match, past ones included. */
   waitFor(match: (exchange: S3Exchange) => boolean, count: number): Promise<readonly S3Exchange[]>;
 };
 
@@ -87,7 +89,12 @@ export function createExchangeLog(): ExchangeLog {
       };
       kept.push(exchange);
       if (kept.length > KEPT_MAX) kept.shift();
+      changed();
       return exchange;
+    },
+    received(exchange, bytes) {
+      exchange.bytesReceived += bytes;
+      changed();
     },
     close(exchange, totalMs) {
       exchange.totalMs = totalMs;
@@ -96,7 +103,7 @@ export function createExchangeLog(): ExchangeLog {
     all: () => [...kept],
     waitFor: (match, wanted) =>
       until(() => {
-        const matching = kept.filter((exchange) => exchange.totalMs !== null && match(exchange));
+        const matching = kept.filter(match);
         return matching.length >= wanted ? matching.slice(0, wanted) : undefined;
       }),
   };

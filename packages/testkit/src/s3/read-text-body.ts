@@ -11,9 +11,10 @@ export async function readTextBody({ payloadHash, body }: S3Call): Promise<S3Res
   let bytes = 0;
   for await (const chunk of body()) {
     bytes += chunk.length;
-    if (bytes > TEXT_BYTES_MAX) return refuse("MalformedXML");
-    chunks.push(chunk);
+    // Read to its end all the same: leaving it would cut the connection instead of refusing.
+    if (bytes <= TEXT_BYTES_MAX) chunks.push(chunk);
   }
+  if (bytes > TEXT_BYTES_MAX) return refuse("MalformedXML");
   const whole = Buffer.concat(chunks);
   const sha256 = createHash("sha256").update(whole).digest("hex");
   if (/^[0-9a-f]{64}$/.test(payloadHash) && payloadHash !== sha256) {

@@ -85,6 +85,8 @@ export type S3Server = AsyncDisposable & {
   requests(): readonly S3Exchange[];
   /** The first `count` (1) ended requests that match, past ones included; fails after `timeoutMs` (15,000). */
   waitFor(match: (exchange: S3Exchange) => boolean, count?: number, timeoutMs?: number): Promise<readonly S3Exchange[]>;
+  /** The first request that matches, ended or not: asked when one arrives, and as its body comes in. Fails likewise. */
+  waitForArrival(match: (exchange: S3Exchange) => boolean, timeoutMs?: number): Promise<S3Exchange>;
   /** The ended ones of the last 10,000 requests as lines of such a log. */
   accessLog(format: AccessLogFormat): readonly string[];
 

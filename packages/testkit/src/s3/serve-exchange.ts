@@ -27,6 +27,8 @@ export async function serveExchange(
   response: ServerResponse,
 ): Promise<void> {
   const { context, log } = serving;
+  // A request whose body was left half read has no socket any more.
+  const { socket } = incoming;
   const request = parseS3Request(incoming, context.bucket);
   if (request === null) {
     const { refusal } = refuse("InvalidURI");
@@ -35,7 +37,7 @@ export async function serveExchange(
   }
   const exchange = log.open(request, operationOf(request), {
     arrivedAt: new Date(context.nowMs()),
-    remoteAddress: incoming.socket.remoteAddress ?? "-",
+    remoteAddress: socket.remoteAddress ?? "-",
     httpVersion: incoming.httpVersion,
   });
   const startedAt = performance.now();
@@ -43,14 +45,14 @@ export async function serveExchange(
     await serveRequest(serving, request, exchange, incoming, response);
   } catch {
     // Cut on purpose, or the other side hung up: either way the connection is of no more use.
-    incoming.socket.destroy();
+    socket.destroy();
   } finally {
     log.close(exchange, Math.round(performance.now() - startedAt));
   }
 }
 
 async function serveRequest(
-  { context, key, faults }: Serving,
+  { context, key, faults, log }: Serving,
   request: S3Request,
   exchange: OpenExchange,
   incoming: IncomingMessage,
@@ -66,7 +68,7 @@ async function serveRequest(
   const call: S3Call = {
     request,
     payloadHash: verified.value.payloadHash,
-    body: () => readBody(request, exchange, incoming, response, fault),
+    body: () => readBody(log, request, exchange, incoming, response, fault),
   };
   if (fault?.kind === "CUT_BEFORE_HEAD") throw new Cut();
   if (fault?.kind === "HANG") await hang(call, response);
@@ -95,6 +97,7 @@ async function decide(
 
 /** The body's chunks, counted; a waiting sender is told to go on. */
 async function* readBody(
+  log: ExchangeLog,
   request: S3Request,
   exchange: OpenExchange,
   incoming: IncomingMessage,
@@ -103,7 +106,7 @@ async function* readBody(
 ): AsyncGenerator<Buffer> {
   if (request.headers.get("expect") === "100-continue") response.writeContinue();
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
-    exchange.bytesReceived += chunk.length;
+    log.received(exchange, chunk.length);
     if (fault?.kind === "CUT_REQUEST" && exchange.bytesReceived >= fault.afterBytes) throw new Cut();
     yield chunk;
   }

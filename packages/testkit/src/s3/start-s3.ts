@@ -1,7 +1,7 @@
 import { withTimeout } from "../with-timeout.ts";
 import { toAccessLogLine } from "./access-log.ts";
 import { createBucketView } from "./bucket-view.ts";
-import { createExchangeLog } from "./exchange-log.ts";
+import { createExchangeLog, type S3Exchange } from "./exchange-log.ts";
 import { createFaultTable } from "./faults.ts";
 import { createHttpListener } from "./http-listener.ts";
 import { createObjectTable } from "./object-table.ts";
@@ -39,6 +39,12 @@ export async function startS3(options: S3Options = {}): Promise<S3Server> {
   );
   await listener.start();
 
+  const wait = (match: (exchange: S3Exchange) => boolean, count: number, timeoutMs: number) =>
+    withTimeout(log.waitFor(match, count), timeoutMs, () => {
+      const came = log.all().map(({ method, target }) => `${method} ${target.split("?")[0] ?? ""}`);
+      return `${count} requests; came so far: ${came.slice(-20).join(", ")}`;
+    });
+
   return {
     url: `http://127.0.0.1:${listener.port}`,
     virtualHostUrl: `http://localhost:${listener.port}`,
@@ -48,10 +54,12 @@ export async function startS3(options: S3Options = {}): Promise<S3Server> {
     ...createBucketView(context),
     requests: () => log.all(),
     waitFor: (match, count = 1, timeoutMs = PATIENCE_MS) =>
-      withTimeout(log.waitFor(match, count), timeoutMs, () => {
-        const came = log.all().map(({ method, target }) => `${method} ${target.split("?")[0] ?? ""}`);
-        return `${count} requests; came so far: ${came.slice(-20).join(", ")}`;
-      }),
+      wait((exchange) => exchange.totalMs !== null && match(exchange), count, timeoutMs),
+    async waitForArrival(match, timeoutMs = PATIENCE_MS) {
+      const [exchange] = await wait(match, 1, timeoutMs);
+      if (exchange === undefined) throw new Error("unreachable: one request was asked for");
+      return exchange;
+    },
     accessLog: (format) =>
       log
         .all()
