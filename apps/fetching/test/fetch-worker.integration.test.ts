@@ -192,7 +192,7 @@ test("A2 bytes that were seen and are gone by the settle are put and settled aga
   await hold.held;
   const sql = rig.database.commands;
   await sql`update artifacts set state = 'DELETED', blob_id = null, deleted_at = clock_timestamp()`;
-  await sql`update blobs set state = 'DELETED', deleted_at = clock_timestamp()`;
+  await sql`update blobs set state = 'DELETING'`;
   hold.release();
   expect(await untilEnded(rig, id)).toMatchObject({ status: "SUCCEEDED", limits: { attemptsUsed: 1 } });
   expect(await sql`select 1 from blobs where state = 'AVAILABLE'`).toHaveLength(1);

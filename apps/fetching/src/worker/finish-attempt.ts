@@ -2,6 +2,7 @@ import type { AttemptReport, Release as JobRelease, SettleVerdict } from "@keble
 import type { CachedAnswer, EndedJob } from "@keble-scraper/db";
 import type { Logger, RunControl, SettleLane, Signals } from "@keble-scraper/service";
 import type { AttemptOutcome, Release } from "./attempt-outcome.ts";
+import type { Followers } from "./cache/followers.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
 import type { StoreBody } from "./store-body.ts";
 
@@ -9,6 +10,7 @@ import type { StoreBody } from "./store-body.ts";
 export type FinishParts = {
   readonly lane: SettleLane<AttemptReport, SettleVerdict>;
   readonly storeBody: StoreBody;
+  readonly followers: Followers;
   dropCached(answer: CachedAnswer): Promise<void>;
   release(release: JobRelease): Promise<readonly EndedJob[]>;
   /** True for errors that say nothing of the row: Postgres is away. */
@@ -36,6 +38,7 @@ export async function finishAttempt(
   const attempt = { jobId: job.id, callerId: job.callerId, attempt: job.attemptNumber, route: job.route };
   if (outcome.kind === "ABANDONED") {
     parts.logger.info({ ...attempt, why: String(control.signal.reason) }, "attempt.abandoned");
+    parts.followers.wake(job.cacheKey, "NOT_ANSWERED");
     return;
   }
   if (outcome.kind === "TAKEN") {
@@ -50,6 +53,8 @@ export async function finishAttempt(
     parts.onEnded(await release(toJobRelease(job, outcome), control, parts));
     const { dueInMs, horizonInMs, closedBy, waitsForFlight } = outcome;
     const cache = waitsForFlight ? "WAIT" : null;
+    if (waitsForFlight) parts.followers.wait(job);
+    else parts.followers.wake(job.cacheKey, "NOT_ANSWERED");
     parts.onDueIn(closedBy === null ? dueInMs : 0);
     parts.logger.info(
       { ...attempt, dueInMs, horizonInMs, closedBy: closedBy?.code ?? null, cache },
@@ -64,6 +69,7 @@ export async function finishAttempt(
     const cache = job.cacheKey === null ? null : outcome.renews === undefined ? "MISS" : "REVALIDATED";
     parts.logger.info({ ...attempt, ...lineOf(report, verdict), cache }, "attempt.ended");
     if (report.hold !== null || report.quarantine !== null) parts.onShut();
+    parts.followers.wake(job.cacheKey, report.cache == null ? "NOT_ANSWERED" : "ANSWERED");
     if (verdict.ended !== null) parts.onEnded([verdict.ended]);
     else if (verdict.verdict === "SETTLED") parts.onDueIn(report.waitMs);
   } finally {

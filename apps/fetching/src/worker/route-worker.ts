@@ -16,6 +16,7 @@ import {
   renewLeases,
   type SettleVerdict,
   settleJobs,
+  wakeWaitingJobs,
 } from "@keble-scraper/db/commands/fetching";
 import {
   type Clock,
@@ -40,6 +41,7 @@ import { createAdmission } from "../admission/admission.ts";
 import { createAdmissionSql } from "../admission/admission-sql.ts";
 import type { AttemptOutcome } from "./attempt-outcome.ts";
 import { createAttemptParts } from "./attempt-parts.ts";
+import { createFollowers } from "./cache/followers.ts";
 import { createGather } from "./cache/gather.ts";
 import { createJobCache } from "./cache/job-cache.ts";
 import { createCancelWatch } from "./cancel-watch.ts";
@@ -163,6 +165,11 @@ export function createRouteWorker(
     isBusy: () => loop.running > 0,
     isOutage: isDatabaseOutage,
   });
+  const followers = createFollowers({
+    wake: (jobs) => wakeWaitingJobs(sql, jobs),
+    onWoken: () => loop.poke(),
+    logger,
+  });
   // Jobs that wait for another's fetch come back together.
   const release = createGather<Release, readonly EndedJob[]>({
     max: RELEASES_MAX,
@@ -174,6 +181,7 @@ export function createRouteWorker(
   const finishParts = {
     lane,
     storeBody: attemptParts.storeBody,
+    followers,
     dropCached: cache.drop,
     release,
     isOutage: isDatabaseOutage,
@@ -212,6 +220,7 @@ export function createRouteWorker(
     },
     async run(job, control) {
       inHand.set(job.token, job);
+      followers.came(job);
       try {
         return await runAttempt(job, control, attemptParts);
       } finally {

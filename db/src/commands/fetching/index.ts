@@ -19,3 +19,4 @@ export * from "./sweep-passed-holds.ts";
 export * from "./take-admission.ts";
 export * from "./take-flights.ts";
 export * from "./take-paces.ts";
+export * from "./wake-waiting-jobs.ts";
