@@ -29,14 +29,11 @@ export async function passMinute(database: Database): Promise<void> {
   await database.commands`update purge_turn set minute = minute - interval '1 minute'`;
 }
 
-/** Resolves with three seconds of the minute ahead at the least, so that what follows is of one minute. */
-export async function untilEarlyInMinute(database: Database): Promise<void> {
-  for (;;) {
-    const [row] = await database.commands<[{ second: number }]>`
-      select extract(second from clock_timestamp())::float8 as second`;
-    if (row.second < 57) return;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+/** Resolves with so many seconds of the minute ahead at the least, so that what follows is of one minute. */
+export async function untilMinuteHas(database: Database, seconds: number): Promise<void> {
+  await database.commands`
+    select case when extract(second from clock_timestamp()) > ${60 - seconds}::float8
+                then pg_sleep_until(date_trunc('minute', clock_timestamp()) + interval '1 minute') end`;
 }
 
 /**

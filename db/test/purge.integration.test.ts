@@ -7,15 +7,7 @@ import { claimDeliveries, settleDeliveries } from "../src/commands/callbacks/ind
 import { cancelJob } from "../src/commands/intake/index.ts";
 import { claimOne, delivered, deliveryOf, endJob, registerOne, replayRow } from "./callback-fixtures.ts";
 import { openTestDatabase, submitOne } from "./job-fixtures.ts";
-import {
-  BATCH,
-  countRows,
-  insertExpiredJobs,
-  passMinute,
-  purge,
-  purged,
-  untilEarlyInMinute,
-} from "./purge-fixtures.ts";
+import { BATCH, countRows, insertExpiredJobs, passMinute, purge, purged, untilMinuteHas } from "./purge-fixtures.ts";
 
 let database: Awaited<ReturnType<typeof openTestDatabase>>;
 let owner: postgres.Sql;
@@ -248,7 +240,7 @@ describe("the clock of each kind", () => {
 describe("the turn", () => {
   test("R2 in one minute no more rows of a kind go than the setting says, over all who purge", async () => {
     await insertExpiredJobs(database, { count: 60, attempts: 1 });
-    await untilEarlyInMinute(database);
+    await untilMinuteHas(database, 3);
     let gone = 0;
     let busy = 0;
     await Promise.all(
@@ -291,7 +283,7 @@ describe("the turn", () => {
     } finally {
       await owner`drop trigger refuse on attempts`;
     }
-    await untilEarlyInMinute(database);
+    await untilMinuteHas(database, 3);
     expect(await purged(database, "jobs")).toBe(2);
     expect((await database.commands`select purged from purge_turn`)[0]).toEqual({ purged: { jobs: 2 } });
     expect([await countRows(database, "attempts"), await countRows(database, "callback_events")]).toEqual([0, 0]);
