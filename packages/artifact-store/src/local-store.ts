@@ -139,8 +139,10 @@ function withoutSync(edge: LocalEdge): LocalEdge {
   };
 }
 
-/** Removes the temp files of processes that are gone. Reads every folder once: seconds at ten million objects. */
-/** Removes the scratch files that dead processes left and that were last written before `before`. Returns how many. */
+/**
+ * Removes the scratch files that dead processes left and that were last written before `before`. Returns how many. Reads
+ * every folder once: seconds at ten million objects.
+ */
 async function sweepTemps(
   edge: LocalEdge,
   root: string,
