@@ -71,6 +71,31 @@ test("J7 twenty equal submits with one key at once are one job and one request a
   expect(other).toMatchObject({ status: 409, body: { error: { code: "IDEMPOTENCY_MISMATCH" } } });
 });
 
+test("A7 fifty equal submits at once make one request at the origin, and all get its answer", async () => {
+  const gate = createGate();
+  rig.origin.on("/popular", async (reply) => {
+    await gate.opened;
+    await reply.send({ headers: { ETag: '"v1"' }, body: "popular" });
+  });
+  const submitted = await Promise.all(
+    Array.from({ length: 50 }, () => api.submit(jobFor(rig, "/popular", { freshness: "ONE_HOUR" }))),
+  );
+  gate.open();
+  const jobs = await Promise.all(submitted.map(({ id }) => api.finished(id)));
+  expect(rig.origin.requests.filter((one) => one.path === "/popular")).toHaveLength(1);
+  const results = jobs.map((job) => job["result"] as { sha256: string; fromCache: boolean; ageSeconds?: number });
+  const sha256 = createHash("sha256").update("popular").digest("hex");
+  expect(new Set(results.map((result) => result.sha256))).toEqual(new Set([sha256]));
+  expect(results.filter((result) => result.fromCache && result.ageSeconds !== undefined)).toHaveLength(49);
+  const content = await api.call("GET", `/v1/jobs/${jobs[49]?.id ?? ""}/content`);
+  const download = await request(String(content.headers["location"]));
+  expect(await download.body.text()).toBe("popular");
+  // Another URL, and a job that takes no stored answer, are fetched.
+  await api.finished((await api.submit(jobFor(rig, "/popular?page=2", { freshness: "ONE_HOUR" }))).id);
+  await api.finished((await api.submit(jobFor(rig, "/popular"))).id);
+  expect(rig.origin.requests.filter((one) => one.path === "/popular")).toHaveLength(3);
+});
+
 test("J6 a cancel in mid-body closes the socket within 3 s and is told by its own event", async () => {
   const { secret } = await registerEndpoint(rig, "cancels", "/cancels");
   const [gate, closed] = [createGate(), createGate()];
