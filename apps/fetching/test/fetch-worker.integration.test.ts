@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
-import { readdir } from "node:fs/promises";
+import { readdir, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import { retireBlob } from "@keble-scraper/db/commands/artifacts";
 import { cancelJob } from "@keble-scraper/db/commands/intake";
 import type { Settings } from "@keble-scraper/service";
 import { createGate, createTestSignals } from "@keble-scraper/testkit";
@@ -197,6 +199,30 @@ test("A2 bytes that were seen and are gone by the settle are put and settled aga
   expect(await untilEnded(rig, id)).toMatchObject({ status: "SUCCEEDED", limits: { attemptsUsed: 1 } });
   expect(await sql`select 1 from blobs where state = 'AVAILABLE'`).toHaveLength(1);
   expect(await rig.ledger(id)).toEqual(["SUCCEEDED"]);
+});
+
+// Left AVAILABLE, the blob would let every later fetch of these bytes skip its put.
+test("A1 bytes that were lost and given up are stored anew by the next fetch of them", async () => {
+  await using rig = await openFetchRig();
+  const sql = rig.database.commands;
+  rig.origin.on("/page", (reply) => reply.send({ body: "lost" }));
+  await rig.startWorker();
+  const first = await untilEnded(rig, await rig.submit("/page"));
+  const [blob] = await sql<{ id: string; sha256: string; generation: string }[]>`
+    select id, encode(sha256, 'hex') as sha256, generation from blobs`;
+  const listStored = async () => {
+    const names = await readdir(localDirectory(rig.settings), { recursive: true });
+    return names.filter((name) => name.includes(blob!.sha256));
+  };
+  for (const name of await listStored()) await unlink(join(localDirectory(rig.settings), name));
+  await retireBlob(sql, blob!, { kind: "MISSING", urlMs: 1_000, auditRetentionDays: 400 });
+
+  const second = await untilEnded(rig, await rig.submit("/page"));
+  expect(second.result?.sha256).toBe(first.result?.sha256);
+  expect(second.result?.artifactId).not.toBe(first.result?.artifactId);
+  const stored = await listStored();
+  expect(stored).toHaveLength(1);
+  expect(stored[0]).not.toContain(blob!.generation);
 });
 
 test("J2 an outcome that comes after the lease is lost leaves nothing in the spool", async () => {
