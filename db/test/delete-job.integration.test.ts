@@ -6,6 +6,7 @@ import { settleTries } from "../src/commands/callbacks/settle-tries.ts";
 import { settleJobs } from "../src/commands/fetching/index.ts";
 import { cancelJob, deleteJob } from "../src/commands/intake/index.ts";
 import type { Tx } from "../src/database.ts";
+import { eraseJobs } from "../src/steps/erase-jobs.ts";
 import { BY, claimOne as claimDelivery, CLOCKS, delivered, endJob, registerOne } from "./callback-fixtures.ts";
 import { claimOne, failedRetryably, openTestDatabase, OPTIONS, submitOne, succeeded } from "./job-fixtures.ts";
 
@@ -176,6 +177,13 @@ describe("at the same time", () => {
     const answers = await Promise.all([erase(id), erase(id), erase(id)]);
     expect(answers.map(codeOf).toSorted()).toEqual(["NOT_FOUND", "NOT_FOUND", "OK"]);
     expect(await sql`select 1 from audit_events where subject = ${`job:${id}`}`).toHaveLength(1);
+    const { id: purged } = await fetchOne();
+    const late = await whileHeld(
+      (tx) => eraseJobs(tx, [purged]),
+      () => erase(purged),
+    );
+    expect(codeOf(late)).toBe("NOT_FOUND");
+    expect(await sql`select 1 from audit_events where subject = ${`job:${purged}`}`).toEqual([]);
   });
 
   test("a cancel and an erasure: the job is gone, or it is cancelled and still there", async () => {
