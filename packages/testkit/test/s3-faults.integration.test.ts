@@ -3,8 +3,10 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import {
   CompleteMultipartUploadCommand,
+  type CompletedPart,
   CreateMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
@@ -239,6 +241,28 @@ describe("bodies in a directory", () => {
 
       await client.send(new DeleteObjectCommand({ Bucket: server.bucket, Key: "key" }));
       await server.waitFor(({ operation }) => operation === "GetObject", 2);
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
+  });
+
+  it("what is being read outlives its removal, and goes afterwards", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "keble-s3-"));
+    try {
+      await using server = await startS3({ directory });
+      using client = clientOf(server);
+      const place = { Bucket: server.bucket, Key: "key" };
+      const { UploadId } = await client.send(new CreateMultipartUploadCommand(place));
+      const Parts: CompletedPart[] = [];
+      for (const PartNumber of [1, 2]) {
+        const part = { ...place, UploadId, PartNumber, Body: Buffer.alloc(5 * 1024 * 1024, "x") };
+        Parts.push({ PartNumber, ETag: (await client.send(new UploadPartCommand(part))).ETag });
+      }
+      await client.send(new CompleteMultipartUploadCommand({ ...place, UploadId, MultipartUpload: { Parts } }));
+      const reading = (await client.send(get(server))).Body as Readable;
+      server.remove("key");
+      expect((await buffer(reading)).length).toBe(10 * 1024 * 1024);
+      await expect.poll(() => readdir(directory)).toEqual([]);
     } finally {
       await rm(directory, { recursive: true, force: true });
     }
