@@ -4,11 +4,11 @@ import { recordDownload } from "../src/commands/artifacts/index.ts";
 import { settleDeliveries } from "../src/commands/callbacks/index.ts";
 import { settleTries } from "../src/commands/callbacks/settle-tries.ts";
 import { settleJobs } from "../src/commands/fetching/index.ts";
-import { cancelJob, deleteJob } from "../src/commands/intake/index.ts";
+import { cancelJob, deleteJob, submitJobs } from "../src/commands/intake/index.ts";
 import type { Tx } from "../src/database.ts";
 import { eraseJobs } from "../src/steps/erase-jobs.ts";
 import { BY, claimOne as claimDelivery, CLOCKS, delivered, endJob, registerOne } from "./callback-fixtures.ts";
-import { claimOne, failedRetryably, openTestDatabase, OPTIONS, submitOne, succeeded } from "./job-fixtures.ts";
+import { claimOne, failedRetryably, newJob, openTestDatabase, OPTIONS, submitOne, succeeded } from "./job-fixtures.ts";
 
 const database = await openTestDatabase();
 const sql = database.commands;
@@ -184,6 +184,20 @@ describe("at the same time", () => {
     );
     expect(codeOf(late)).toBe("NOT_FOUND");
     expect(await sql`select 1 from audit_events where subject = ${`job:${purged}`}`).toEqual([]);
+  });
+
+  test("J7 a submit under the key of a job that goes at that moment is a new job", async () => {
+    const { id } = await fetchOne({ idempotencyKey: "at-once" });
+    // Between the insert that the key refuses and the look for the job that has it.
+    const racing = new Proxy(sql, {
+      apply(_target, _self, [strings, ...values]: [TemplateStringsArray, ...never[]]) {
+        const run = () => sql(strings, ...values);
+        return strings[0]?.includes("select id, idempotency_key") === true ? erase(id).then(run) : run();
+      },
+    });
+    const jobs = [newJob(), newJob({ idempotencyKey: "at-once" }), newJob()];
+    const verdicts = await submitJobs(racing, { callerId: "acme", jobs, queuedMax: null });
+    expect(verdicts).toMatchObject(jobs.map((job) => ({ kind: "ACCEPTED", id: job.id })));
   });
 
   test("a cancel and an erasure: the job is gone, or it is cancelled and still there", async () => {

@@ -111,7 +111,7 @@ async function insertJobs(sql: Tx, { callerId, jobs }: Submit): Promise<SubmitVe
     from resolved r left join accepted a on a.id = r.id
     order by r.position`;
   const earlier = await findEarlierJobs(sql, callerId, jobs, inserted);
-  return inserted.map((row, position): SubmitVerdict => {
+  const verdicts = inserted.map((row, position): SubmitVerdict | null => {
     if (row.id !== null) {
       return { kind: "ACCEPTED", id: row.id, createdAt: row.created_at, deadlineAt: row.deadline_at };
     }
@@ -122,9 +122,15 @@ async function insertJobs(sql: Tx, { callerId, jobs }: Submit): Promise<SubmitVe
         ? { kind: "REPLAYED", id: first.id }
         : { kind: "IDEMPOTENCY_MISMATCH" };
     }
-    if (!row.endpoint_found) return { kind: "UNKNOWN_CALLBACK_ENDPOINT" };
-    // Refused by the index, yet gone when looked for: the earlier job was erased in between. Refuse; a retry is clean.
-    throw new Error("the job that holds this idempotency key could not be read");
+    return row.endpoint_found ? null : { kind: "UNKNOWN_CALLBACK_ENDPOINT" };
+  });
+  // Refused by the index, yet gone when looked for: the earlier job was erased in between, and its key with it.
+  const refused = jobs.filter((_, position) => verdicts[position] === null);
+  const again = refused.length === 0 ? [] : await insertJobs(sql, { callerId, jobs: refused, queuedMax: null });
+  return verdicts.map((verdict) => {
+    const made = verdict ?? again.shift();
+    if (made === undefined) throw new Error("a submit has fewer verdicts than jobs");
+    return made;
   });
 }
 
