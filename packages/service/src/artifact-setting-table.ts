@@ -106,7 +106,7 @@ export const ARTIFACT_SETTINGS = {
     min: 0,
     max: 1_000_000,
     unit: "objects",
-    help: "How many stored objects maintenance reads again and compares with their hash, longest unread first. 0: none.",
+    help: "How many stored objects each maintenance worker reads again and compares with their hash, longest unread first, none twice in an hour. 0: none.",
     readBy: ["worker-maintenance"],
   }),
   SCRAPER_SCRUB_BYTES_PER_MINUTE: count({
