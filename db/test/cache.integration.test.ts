@@ -391,3 +391,19 @@ test("A7 a job that waits for another's fetch is woken, but for one that ran sin
   expect(await wakeWaitingJobs(sql, [waiting, later, ran, deferred])).toBe(1);
   expect(await claimOne(database)).toMatchObject({ id: waiting.id, attemptNumber: 1 });
 });
+
+test("a job without a key settles by a statement that knows nothing of the cache", async () => {
+  await submitOne(database);
+  const lease = await claimOne(database);
+  const connection = await sql.reserve();
+  try {
+    const [verdict] = await settleJobs(connection, [succeeded(lease)], OPTIONS);
+    expect(verdict?.verdict).toBe("SETTLED");
+    const prepared = await connection<{ statement: string }[]>`select statement from pg_prepared_statements`;
+    const settles = prepared.filter(({ statement }) => statement.includes("insert into attempts"));
+    expect(settles).toHaveLength(1);
+    expect(settles[0]?.statement).not.toContain("cache_entries");
+  } finally {
+    connection.release();
+  }
+});
