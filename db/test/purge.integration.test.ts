@@ -255,7 +255,12 @@ describe("the turn", () => {
     );
     expect([gone, await countRows(database, "jobs"), await countRows(database, "attempts")]).toEqual([30, 30, 30]);
     expect(busy).toBeGreaterThan(0);
-    expect((await purge(database, "audit", { rowsPerMinute: 30 })).verdict).toBe("PURGED");
+    await owner`
+      insert into store_findings (id, kind, sha256, generation, expires_at) values (${uuidv7()}, 'ORPHAN', '\\x01', 'old', now() - interval '1 s')`;
+    expect(await purged(database, "findings", { rowsPerMinute: 30 })).toBe(1);
+    expect((await database.commands`select purged from purge_turn`)[0]).toMatchObject({
+      purged: { jobs: 30, findings: 1 },
+    });
     await passMinute(database);
     expect(await purged(database, "jobs", { batch: 40, rowsPerMinute: 30 })).toBe(30);
     expect((await database.commands`select purged from purge_turn`)[0]).toEqual({ purged: { jobs: 30 } });
@@ -316,7 +321,7 @@ async function withImpatient<T>(run: (impatient: Database) => Promise<T>): Promi
 }
 
 describe("beside others", () => {
-  test("a purge waits for nobody's lock on a job, an event or a delivery: what is locked stays for a later batch", async () => {
+  test("R2 a purge waits for nobody's lock on a job, an event or a delivery: what is locked stays for a later batch", async () => {
     const endpoint = await registerOne(database);
     await insertExpiredJobs(database, { count: 4, attempts: 1, endpointId: endpoint.id });
     const rows = await owner<{ id: string; event_id: string }[]>`

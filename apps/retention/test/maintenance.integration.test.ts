@@ -361,6 +361,21 @@ describe("maintenance of what is held and closed", () => {
   });
 });
 
+test("R2 a tick purges what has expired, as many rows of a kind in a minute as the setting says, and leaves the rest", async () => {
+  const ids = [await submit(), await submit(), await submit(), await submit()];
+  const kept = ids.pop() ?? "";
+  for (const id of ids) await cancelJob(database.commands, { id, callerId: null }, { jobRetentionMs: 0 });
+  await cancelJob(database.commands, { id: kept, callerId: null }, { jobRetentionMs: DAY_MS });
+  await database.commands`
+    select case when extract(second from clock_timestamp()) > 57
+                then pg_sleep_until(date_trunc('minute', clock_timestamp()) + interval '1 minute') end`;
+  await startWorker({ SCRAPER_PURGE_ROWS_PER_MINUTE: "2" });
+  await signals.reachedTimes("maintenance.ran", 3);
+  expect(await database.commands`select count(*)::int as count from jobs`).toMatchObject([{ count: 2 }]);
+  await database.commands`update purge_turn set minute = minute - interval '1 minute'`;
+  await expect.poll(() => database.commands`select id from jobs`, { timeout: 5_000 }).toMatchObject([{ id: kept }]);
+});
+
 describe("maintenance, when parts are away", () => {
   test("without Redis it recovers all the same", async () => {
     const id = await submit();

@@ -42,6 +42,7 @@ export function createPurge(parts: PurgeParts): (signal: AbortSignal) => Promise
     const purged: Partial<Record<PurgeKind, number>> = {};
     const faults: unknown[] = [];
     let sum = 0;
+    const isOver = () => signal.aborted || clock.monotonicMs() - startedAt >= parts.runMs;
     let open: Turn[] = KINDS.map((kind) => ({ kind, since: null }));
 
     /** Where this kind goes on; null: it is done for now. */
@@ -54,10 +55,10 @@ export function createPurge(parts: PurgeParts): (signal: AbortSignal) => Promise
       return answer.next === null ? null : { kind, since: answer.next.since };
     }
 
-    while (open.length > 0) {
+    while (open.length > 0 && !isOver()) {
       const next: Turn[] = [];
       for (const turn of open) {
-        if (signal.aborted || clock.monotonicMs() - startedAt >= parts.runMs) break;
+        if (isOver()) break;
         try {
           const more = await purgeOne(turn);
           if (more !== null) next.push(more);
@@ -65,7 +66,7 @@ export function createPurge(parts: PurgeParts): (signal: AbortSignal) => Promise
           faults.push(error);
         }
       }
-      open = signal.aborted || clock.monotonicMs() - startedAt >= parts.runMs ? [] : next;
+      open = next;
     }
     if (sum > 0) logger.info({ ...purged, totalMs: Math.round(clock.monotonicMs() - startedAt) }, "retention.purged");
     if (faults.length > 0) throw faults[0];

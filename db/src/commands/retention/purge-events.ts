@@ -12,7 +12,6 @@ export async function purgeEvents(tx: Tx, take: PurgeTake): Promise<PurgeTaken> 
     from callback_events e
     where e.expires_at is not null and e.expires_at <= statement_timestamp()
       and e.expires_at >= ${sinceText(take)}::text::timestamptz
-      and e.state in ('DELIVERED', 'DISCARDED')
       and not exists (select 1 from callback_deliveries d where d.event_id = e.id and d.ended_at is null)
     order by e.expires_at
     limit ${take.limit}

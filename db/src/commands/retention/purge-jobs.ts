@@ -14,10 +14,8 @@ export async function purgeJobs(tx: Tx, take: PurgeTake): Promise<PurgeTaken> {
     where j.expires_at is not null and j.expires_at <= statement_timestamp()
       and j.expires_at >= ${sinceText(take)}::text::timestamptz
       and not exists (
-        select 1 from callback_events e
-        where e.job_id = j.id
-          and (e.state not in ('DELIVERED', 'DISCARDED')
-               or exists (select 1 from callback_deliveries d where d.event_id = e.id and d.ended_at is null)))
+        select 1 from callback_events e join callback_deliveries d on d.event_id = e.id
+        where e.job_id = j.id and d.ended_at is null)
     order by j.expires_at
     limit ${take.limit}
     for update of j skip locked`;
