@@ -16,6 +16,7 @@ import { advanceListing, listUnnamedObjects, openListing, queueOrphan } from "@k
 import { createLogger, parseSettings, type Settings, SYSTEM_CLOCK } from "@keble-scraper/service";
 import { createTestDatabase, type S3Server, startS3, type TestDatabase } from "@keble-scraper/testkit";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createMaintenanceWorker } from "../src/app.ts";
 import { createListingScrub, ORPHAN_AGE_MS } from "../src/scrub/create-listing-scrub.ts";
 import { scrubSteps } from "../src/scrub/scrub-steps.ts";
 import { claimTestStore } from "./claim-test-store.ts";
@@ -177,9 +178,9 @@ describe.each([
       insert into blobs (id, sha256, generation, size_bytes, verified_at)
       values (${blobId}, decode(${object.sha256}, 'hex'), ${object.generation}, ${bytes.byteLength}, clock_timestamp() - interval '2 h')`;
     await sql`
-      insert into artifacts (id, caller_id, blob_id, sha256, size_bytes, source_url, final_url, http_status, fetched_at)
+      insert into artifacts (id, caller_id, blob_id, sha256, size_bytes, source_url, final_url, http_status, fetched_at, review_at)
       values (${id}, 'acme', ${blobId}, decode(${object.sha256}, 'hex'), ${bytes.byteLength}, 'https://a.example/',
-              'https://a.example/', 200, clock_timestamp())`;
+              'https://a.example/', 200, clock_timestamp(), clock_timestamp() + interval '1 day')`;
     return { id, ...object };
   }
 
@@ -339,6 +340,29 @@ describe.each([
     expect(await stateOf(artifact.id)).toBe("AVAILABLE");
     expect(await openWorker().verify()).toBe(1);
   });
+
+  test.runIf(kind === "a local directory")(
+    "A3 a maintenance worker does both by itself, and deletes what it queued",
+    async () => {
+      const [orphan, lost] = [newObject(), await storeArtifact()];
+      await backend.plant(orphan, orphan.bytes);
+      await backend.setStoredAt(orphan, new Date(Date.now() - 25 * HOUR_MS));
+      await backend.truncate(lost);
+      const worker = createMaintenanceWorker({
+        ...settings,
+        timings: { ...settings.timings, maintenanceMs: 50 },
+        logLevel: "silent",
+      });
+      await worker.start();
+      try {
+        await expect.poll(() => store.head(orphan), { timeout: 20_000 }).toBeNull();
+        await expect.poll(() => stateOf(lost.id), { timeout: 20_000 }).toBe("DELETED");
+      } finally {
+        await worker.stop(5_000);
+      }
+      expect(await findings()).toEqual([findingOf("DAMAGED", lost), findingOf("ORPHAN", orphan)]);
+    },
+  );
 
   test.runIf(kind === "S3")("A3 a first read that finds nothing, or breaks off, is not believed", async () => {
     const [gone, cut] = [await storeArtifact(), await storeArtifact(randomBytes(50_000))];
