@@ -197,7 +197,7 @@ test("A7 a deletion that holds the blob is waited for and seen", async () => {
     await tx`select 1 from blobs where id = ${row?.blob_id ?? ""} for update`;
     await tx`select 1 from artifacts where id = ${row?.artifact_id ?? ""} for update`;
     const pending = take(lease, answer);
-    for (;;) {
+    for (const until = performance.now() + 5_000; performance.now() < until;) {
       const [waits] =
         await tx`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%cache_entries%' and datname = current_database()`;
       if (waits !== undefined) break;
