@@ -1,6 +1,8 @@
-/** What a shell sees. 0 is success; 1 a fault of ours; each of the others one kind of thing the user can put right. */
+/** What a shell sees. 0 is success; 1 a fault of ours, or a mismatch; each of the others one kind of thing the user can put right. */
 export const EXIT_CODES = {
   FAULT: 1,
+  /** What was compared does not agree (`reconcile`). */
+  MISMATCH: 1,
   /** Wrong arguments or settings. */
   USAGE: 2,
   /** Another `up` has this state directory. */

@@ -3,14 +3,12 @@ import { and, desc, eq, gt, lt } from "drizzle-orm";
 import type { PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import { auditEvents } from "../schema/audit-events.ts";
 import { encodeCursor } from "./cursor.ts";
+import { CLOCKS_APART_MS, firstIdAt } from "./id-at.ts";
 
 type Filter = Omit<AuditQuery, "cursor"> & {
   /** The last id of the page before. */
   readonly afterId: string | null;
 };
-
-/** How far the clock that made a row's id may be from the database's, which `occurred_at` is of. */
-const CLOCKS_APART_MS = 86_400_000;
 
 /**
  * A page of the audit, newest first. Ids carry their time, so a time that narrows the page bounds the ids too, a day to
@@ -54,12 +52,4 @@ function toAuditEvent(row: typeof auditEvents.$inferSelect): AuditEvent {
     requestId: row.requestId,
     details: row.details as AuditEvent["details"],
   };
-}
-
-/** The lowest UUID version 7 of a millisecond; times that an id can't carry are moved to the nearest that it can. */
-function firstIdAt(ms: number): string {
-  const hex = Math.min(Math.max(Math.floor(ms), 0), 2 ** 48 - 1)
-    .toString(16)
-    .padStart(12, "0");
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }

@@ -108,6 +108,8 @@ async function sendObject(
     }
   }
   const startedMs = parts.clock.monotonicMs();
+  // `keble-scraper reconcile` holds these against the audit.
+  const told = { requestId, auditId: object.auditId, ...key };
   try {
     await pipeline(stream, counted, response, { end: false });
     // An end would leave the client waiting for the rest.
@@ -115,11 +117,11 @@ async function sendObject(
     response.end();
   } catch (error) {
     response.destroy();
-    parts.logger.info({ requestId, auditId: object.auditId, sent, length, err: error }, "download.cut");
+    parts.logger.info({ ...told, sent, length, err: error }, "download.cut");
     return;
   }
   const tookMs = Math.round(parts.clock.monotonicMs() - startedMs);
-  parts.logger.info({ requestId, auditId: object.auditId, sent, length, tookMs }, "download.served");
+  parts.logger.info({ ...told, sent, length, tookMs }, "download.served");
 }
 
 /** A range counts for GET alone, and only while `If-Range`, when sent, names exactly these bytes. */

@@ -4,6 +4,7 @@ export * from "./find-artifact.ts";
 export * from "./object-deletions.ts";
 export { type NewPin, putPin } from "./put-pin.ts";
 export * from "./record-download.ts";
+export * from "./reconcile-reads.ts";
 export * from "./record-finding.ts";
 export * from "./review-artifacts.ts";
 export * from "./retire-blob.ts";

@@ -1,0 +1,24 @@
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const COMMON_LOG_TIME = /^(\d{2})\/([A-Z][a-z]{2})\/(\d{4}):(\d{2}):(\d{2}):(\d{2})(?: ([+-])(\d{2})(\d{2}))?$/;
+
+/**
+ * A time as access logs write it (`06/Feb/2019:00:00:38 +0000`); null for anything else. Without an offset it is read in
+ * `offsetMinutes` from UTC.
+ */
+export function parseLogTime(text: string, offsetMinutes = 0): Date | null {
+  const [, day, month = "", year, hour, minute, second, sign, offsetHours, offsetRest] =
+    COMMON_LOG_TIME.exec(text) ?? [];
+  const monthIndex = MONTHS.indexOf(month);
+  if (monthIndex < 0) return null;
+  const ms = Date.UTC(Number(year), monthIndex, Number(day), Number(hour), Number(minute), Number(second));
+  const offset =
+    sign === undefined ? offsetMinutes : (sign === "-" ? -1 : 1) * (Number(offsetHours) * 60 + Number(offsetRest));
+  return new Date(ms - offset * 60_000);
+}
+
+/** A time in ISO 8601 with a zone, any number of decimals; null for anything else. */
+export function parseIsoTime(text: string): Date | null {
+  if (!/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,12})?(?:Z|[+-]\d{2}:\d{2})$/.test(text)) return null;
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? null : new Date(ms);
+}
