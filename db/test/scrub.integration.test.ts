@@ -182,6 +182,11 @@ describe("blobs to verify", () => {
     }
     await Promise.all([takeAll(), takeAll(), takeAll(), takeAll()]);
     expect(taken.map((blob) => blob.id).toSorted()).toEqual(ids.toSorted());
+    await age(ids.slice(0, 2));
+    await sql.begin(async (tx) => {
+      expect((await takeBlobToVerify(tx, 3_600_000))?.id).toBe(ids[1]);
+      expect((await take())?.id).toBe(ids[0]);
+    });
   });
 
   test("a settle that has one locked keeps it from nobody, nor the other way round", async () => {
