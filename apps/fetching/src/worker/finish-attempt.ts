@@ -54,7 +54,6 @@ export async function finishAttempt(
     const { dueInMs, horizonInMs, closedBy, waitsForFlight } = outcome;
     const cache = waitsForFlight ? "WAIT" : null;
     if (waitsForFlight) parts.followers.wait(job);
-    else parts.followers.wake(job.cacheKey, "NOT_ANSWERED");
     parts.onDueIn(closedBy === null ? dueInMs : 0);
     parts.logger.info(
       { ...attempt, dueInMs, horizonInMs, closedBy: closedBy?.code ?? null, cache },
