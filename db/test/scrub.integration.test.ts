@@ -55,6 +55,14 @@ describe("a finding", () => {
   });
 });
 
+test("A6 an object that a download finds missing is read next, however lately it was read", async () => {
+  const [artifact] = await storeArtifacts(database, 2, { isDue: false });
+  await recordFinding(sql, { kind: "ORPHAN", ...toBlob(artifact!), retentionDays: 1 });
+  expect(await takeBlobToVerify(sql, 3_600_000)).toBeNull();
+  await recordFinding(sql, { kind: "MISSING", ...toBlob(artifact!), retentionDays: 1 });
+  expect((await takeBlobToVerify(sql, 3_600_000))?.id).toBe(artifact!.blobId);
+});
+
 describe("bytes that are lost", () => {
   test("A3 take their artifacts of all callers with them, pinned ones too, and leave finding, audit and a deletion", async () => {
     const mine = await storeArtifact(database);
