@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import type { CliContext } from "./cli-context.ts";
 import { addKeysCommands } from "./commands/keys.ts";
 import { runMigrate } from "./commands/migrate.ts";
+import { addResetCommand } from "./commands/reset.ts";
 import { addReconcileCommand } from "./commands/reconcile.ts";
 import { runProcesses } from "./commands/run-processes.ts";
 import { runUp } from "./commands/up.ts";
@@ -82,6 +83,7 @@ export function createProgram(context: CliContext): Command {
     .addOption(ADOPT)
     .action((options: AdoptOption) => runMigrate(context, { rows: toRows(options) }));
   addKeysCommands(program, context);
+  addResetCommand(program, context);
   addReconcileCommand(program, context);
   return program;
 }

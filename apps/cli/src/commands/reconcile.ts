@@ -74,7 +74,11 @@ async function runReconcile(context: CliContext, files: readonly string[], optio
   try {
     const reconciliation = await openReconciliation(database.commands);
     try {
-      mismatches = await reconcile(reconciliation, files, store.kind === "LOCAL" ? null : store, options, print);
+      mismatches = await reconcile(reconciliation, files, store.kind === "LOCAL" ? null : store, {
+        options,
+        print,
+        stop: context.stop,
+      });
     } finally {
       await reconciliation.close();
     }
@@ -91,12 +95,11 @@ async function reconcile(
   reconciliation: Reconciliation,
   files: readonly string[],
   place: StorePlace,
-  options: Options,
-  print: (entry: ReportEntry) => void,
+  { options, print, stop }: { options: Options; print: (entry: ReportEntry) => void; stop: AbortSignal },
 ): Promise<number> {
   let shown = 0;
   const log = await takeLogs(
-    files.map((name) => ({ name, bytes: openLog(name) })),
+    files.map((name) => ({ name, bytes: openLog(name, stop) })),
     reconciliation,
     {
       parse: parserOf(options),
