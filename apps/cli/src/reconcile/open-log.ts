@@ -1,17 +1,17 @@
 import { createReadStream } from "node:fs";
-import type { Readable } from "node:stream";
-import { pipeline } from "node:stream";
+import { addAbortSignal, pipeline, type Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { CliError } from "../cli-error.ts";
 
 /** The name that stands for standard input. */
 export const STDIN = "-";
 
-/** A log's bytes, from a file or from standard input (`-`); a file named `.gz` is unpacked. USAGE when it can't be read. */
-export async function* openLog(name: string): AsyncGenerator<Uint8Array> {
+/** A log's bytes, from a file or from standard input (`-`); a file named `.gz` is unpacked. USAGE when it can't be read; FAULT when `stop` aborts. */
+export async function* openLog(name: string, stop: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
-    for await (const chunk of openStream(name)) yield chunk as Uint8Array;
+    for await (const chunk of addAbortSignal(stop, openStream(name))) yield chunk as Uint8Array;
   } catch (error) {
+    if (stop.aborted) throw new CliError("FAULT", "Stopped before the end of the logs.", { cause: error });
     const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : null;
     if (code === null) throw error;
     throw new CliError("USAGE", `${name}: it can't be read (${code}).`, { cause: error });

@@ -112,11 +112,7 @@ describe("a line of an S3 access log", () => {
 
   it("is read in the time of its length, whatever is in it", () => {
     const startedAt = performance.now();
-    for (const line of [
-      `${"a ".repeat(30_000)}`,
-      `a b [${" ".repeat(60_000)}`,
-      s3Line({ agent: '"'.repeat(60_000) }),
-    ]) {
+    for (const line of ["a ".repeat(30_000), `a b [${" ".repeat(60_000)}`, s3Line({ agent: '"'.repeat(60_000) })]) {
       parseS3Line(line);
     }
     expect(performance.now() - startedAt).toBeLessThan(1_000);

@@ -12,7 +12,7 @@ import { parseIsoTime } from "./log-time.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const READS: ReadonlySet<string> = new Set(["GetObject", "SelectObjectContent"]);
+const READ = "GetObject";
 
 /**
  * Reads a line of MinIO's audit log, one JSON object. How a request was signed is told by where its signature was: in the
@@ -25,7 +25,7 @@ export function parseMinioLine(line: string): ParsedLine {
   const at = parseIsoTime(textOf(entry, "time") ?? "");
   if (at === null) return malformed("no time");
   const status = api["statusCode"];
-  if (!READS.has(textOf(api, "name") ?? "") || !sentBytes(typeof status === "number" ? status : null)) {
+  if (textOf(api, "name") !== READ || !sentBytes(typeof status === "number" ? status : null)) {
     return { kind: "OTHER", at };
   }
   const [requestId, key] = [textOf(entry, "requestID"), textOf(api, "object")];

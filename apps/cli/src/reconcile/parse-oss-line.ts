@@ -10,7 +10,7 @@ import {
 } from "./log-line.ts";
 import { parseLogTime } from "./log-time.ts";
 
-const READS: ReadonlySet<string> = new Set(["GetObject", "CopyObject_Source"]);
+const READ = "GetObject";
 
 /**
  * Reads a line of OSS' real-time log, one JSON object with texts for values. Its times have no zone: they are read in
@@ -23,7 +23,7 @@ export function createOssParser(offsetMinutes: number): (line: string) => Parsed
     if (entry === null || operation === null) return malformed("not a line of an OSS real-time log");
     const at = readTime(entry, offsetMinutes);
     if (at === null) return malformed("no time");
-    if (!READS.has(operation) || !sentBytes(textOf(entry, "http_status"))) return { kind: "OTHER", at };
+    if (operation !== READ || !sentBytes(textOf(entry, "http_status"))) return { kind: "OTHER", at };
     const [requestId, object] = [textOf(entry, "request_id"), textOf(entry, "object")];
     const key = object === null ? null : decodeKey(object);
     if (requestId === null) return malformed("no request id");

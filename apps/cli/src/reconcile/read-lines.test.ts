@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { readLines } from "./read-lines.ts";
 
-async function linesOf(chunks: readonly string[], lineBytesMax?: number): Promise<(string | null)[]> {
+async function linesOf(chunks: readonly (string | Buffer)[], lineBytesMax?: number): Promise<(string | null)[]> {
   async function* source(): AsyncGenerator<Uint8Array> {
-    for (const chunk of chunks) yield await Promise.resolve(Buffer.from(chunk));
+    for (const chunk of chunks) yield await Promise.resolve(typeof chunk === "string" ? Buffer.from(chunk) : chunk);
   }
   const lines: (string | null)[] = [];
   for await (const { number, text } of readLines(source(), lineBytesMax)) {
@@ -18,7 +18,7 @@ test("lines are the same however the stream is cut", async () => {
   const lines = ["one", "two", "", "thré", "last"];
   expect(await linesOf([text])).toEqual(lines);
   expect(await linesOf([`${text}\n`])).toEqual(lines);
-  expect(await linesOf([...text].flatMap((character) => [character, ""]))).toEqual(lines);
+  expect(await linesOf([...Buffer.from(text)].flatMap((byte) => [Buffer.of(byte), Buffer.alloc(0)]))).toEqual(lines);
   expect(await linesOf([])).toEqual([]);
 });
 
