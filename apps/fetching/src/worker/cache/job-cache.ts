@@ -22,9 +22,9 @@ import { createGather } from "./gather.ts";
 /** The cache as a worker's attempts use it. */
 export type JobCache = {
   consult(job: CachingJob, control: RunControl): Promise<CacheAdvice>;
-  /** All of an answer that was seen; null: it is not there any more. */
+  /** All of an answer that was seen; null: it is not there any more, or can't be read now. */
   load(answer: CachedAnswer): Promise<StoredAnswer | null>;
-  /** Drops an answer that its target does not vouch for, or whose bytes are gone. */
+  /** Drops an answer that its target does not vouch for, or whose bytes are gone. While the database is away it stays, for the next who asks. */
   drop(answer: CachedAnswer): Promise<void>;
 };
 
@@ -76,7 +76,14 @@ export function createJobCache(
   };
   return {
     consult: (job, control) => consultCache(job, control, parts),
-    load: (answer) => findStoredAnswer(sql, answer),
-    drop: (answer) => dropCachedAnswer(sql, answer),
+    load: (answer) => findStoredAnswer(sql, answer).catch(unlessAway),
+    async drop(answer) {
+      await dropCachedAnswer(sql, answer).catch(unlessAway);
+    },
   };
+}
+
+function unlessAway(error: unknown): null {
+  if (isDatabaseOutage(error)) return null;
+  throw error;
 }
