@@ -4,7 +4,7 @@ import { type AttemptReport, type JobLease, settleJobs } from "../src/commands/f
 import { reviewArtifacts } from "../src/commands/artifacts/index.ts";
 import type { Database } from "../src/database.ts";
 import { claim, newJob, OPTIONS, succeeded } from "./job-fixtures.ts";
-import { submitJobs } from "../src/commands/intake/index.ts";
+import { type NewJob, submitJobs } from "../src/commands/intake/index.ts";
 
 export const DAY_MS = 86_400_000;
 
@@ -80,15 +80,23 @@ export async function isDeletedByReview(database: Database, id: string): Promise
 
 /** Leases of `count` new jobs of a caller. */
 export async function leases(database: Database, count: number, callerId = "acme"): Promise<JobLease[]> {
-  const jobs = Array.from({ length: count }, () => newJob());
-  await submitJobs(database.commands, { callerId, jobs, queuedMax: null });
-  const taken: JobLease[] = [];
-  const until = performance.now() + 1_000;
-  while (taken.length < count) {
-    taken.push(...(await claim(database, count - taken.length)));
+  return leasesOf(
+    database,
+    Array.from({ length: count }, () => newJob()),
+    callerId,
+  );
+}
+
+/** Leases of these jobs, in their order. */
+export async function leasesOf(database: Database, jobs: readonly NewJob[], callerId = "acme"): Promise<JobLease[]> {
+  await submitJobs(database.commands, { callerId, jobs: [...jobs], queuedMax: null });
+  const taken = new Map<string, JobLease>();
+  const until = performance.now() + 5_000;
+  while (taken.size < jobs.length) {
+    for (const lease of await claim(database, Math.min(50, jobs.length - taken.size))) taken.set(lease.id, lease);
     if (performance.now() > until) throw new Error("nothing to claim");
   }
-  return taken;
+  return jobs.map((job) => taken.get(job.id)!);
 }
 
 /** A success whose bytes are those of a blob that was seen. */
