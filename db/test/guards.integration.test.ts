@@ -48,6 +48,7 @@ test("R3 audit rows never change and leave only by their own clock, for the app 
   await expect(sql`truncate audit_events`).rejects.toThrow(/permission denied/);
   await asOwner(database.migrationUrl, async (owner) => {
     await expect(owner`update audit_events set action = 'x'`).rejects.toThrow(/audit events never change/);
+    await expect(owner`delete from audit_events`).rejects.toThrow(/audit events never change/);
     await expect(owner`truncate audit_events`).rejects.toThrow(/audit events never change/);
   });
   await sql`delete from audit_events where expires_at <= clock_timestamp()`;
