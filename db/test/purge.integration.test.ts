@@ -87,6 +87,7 @@ describe("what is kept", () => {
   test("R1 an expired job takes its delivered event along, though the event's own clock runs", async () => {
     const { jobId, eventId } = await endJob(database, await registerOne(database));
     await setState(eventId, "DELIVERED");
+    await owner`update callback_events set expires_at = now() + interval '1 min' where id = ${eventId}`;
     await expire(jobId, { job: true });
     expect([await purged(database, "events"), await purged(database, "jobs")]).toEqual([0, 1]);
     expect([await exists("jobs", jobId), await exists("callback_events", eventId)]).toEqual([false, false]);
