@@ -228,6 +228,17 @@ describe("the clock of each kind", () => {
     expect(await purged(database, "budgets", { auditDays: 0 })).toBe(2);
   });
 
+  test("R1 what is left of a deleted artifact goes by its own clock, and counts as a purged row", async () => {
+    await owner`
+      insert into artifacts (id, caller_id, state, sha256, size_bytes, source_url, final_url, http_status, fetched_at, deleted_at, review_at)
+      select uuid_v7(), 'acme', 'DELETED', '\\x01', 0, 'u', 'u', 200, now(), now(), now() + at
+      from unnest(array[interval '-1 s', interval '1 min']) at`;
+    await untilMinuteHas(database, 3);
+    expect([await purged(database, "tombstones"), await purged(database, "tombstones")]).toEqual([1, 0]);
+    expect(await countRows(database, "artifacts")).toBe(1);
+    expect((await database.commands`select purged from purge_turn`)[0]).toMatchObject({ purged: { tombstones: 1 } });
+  });
+
   test("R3 audit rows go by their own clock and by nothing else", async () => {
     const [before] = await owner<[{ count: number }]>`select count(*)::int as count from audit_events`;
     await owner`
@@ -406,7 +417,16 @@ describe("beside others", () => {
         return sql`select relname, seq_scan::int as scans from pg_stat_user_tables order by relname`;
       };
       const before = await scans();
-      for (const kind of ["events", "jobs", "cache", "flights", "findings", "budgets", "audit"] as const) {
+      for (const kind of [
+        "events",
+        "jobs",
+        "cache",
+        "flights",
+        "tombstones",
+        "findings",
+        "budgets",
+        "audit",
+      ] as const) {
         await purge({ ...rest, commands: sql }, kind, BATCH);
       }
       expect(await scans()).toEqual(before);

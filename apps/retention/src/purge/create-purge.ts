@@ -1,21 +1,10 @@
-import type { PurgeKind } from "@keble-scraper/contract";
+import { PURGE_KINDS, type PurgeKind } from "@keble-scraper/contract";
 import type { PurgeAnswer, PurgeBatch } from "@keble-scraper/db/commands/retention";
 import type { Clock, Logger } from "@keble-scraper/service";
 
 /** Rows of one transaction: tens of milliseconds. A job goes with its attempts, its event, its deliveries and their tries. */
 const BATCH_ROWS = 500;
 const BATCH_JOBS = 200;
-
-/** The kinds in the order in which they take turns. */
-const KINDS = [
-  "events",
-  "jobs",
-  "cache",
-  "flights",
-  "findings",
-  "budgets",
-  "audit",
-] as const satisfies readonly PurgeBatch["kind"][];
 
 /** What a purge works with. */
 export type PurgeParts = {
@@ -43,7 +32,7 @@ export function createPurge(parts: PurgeParts): (signal: AbortSignal) => Promise
     const faults: unknown[] = [];
     let sum = 0;
     const isOver = () => signal.aborted || clock.monotonicMs() - startedAt >= parts.runMs;
-    let open: Turn[] = KINDS.map((kind) => ({ kind, since: null }));
+    let open: Turn[] = PURGE_KINDS.map((kind) => ({ kind, since: null }));
 
     /** Where this kind goes on; null: it is done for now. */
     async function purgeOne({ kind, since }: Turn): Promise<Turn | null> {
@@ -74,4 +63,4 @@ export function createPurge(parts: PurgeParts): (signal: AbortSignal) => Promise
   };
 }
 
-type Turn = { readonly kind: (typeof KINDS)[number]; readonly since: Date | null };
+type Turn = { readonly kind: PurgeKind; readonly since: Date | null };

@@ -1,4 +1,5 @@
 import type { Tx } from "../../database.ts";
+import { deleteTombstones } from "../../steps/delete-tombstones.ts";
 import { type PurgeTake, type PurgeTaken, sinceText } from "./purge-take.ts";
 
 /** A lease that is over for so long is nobody's, whatever a worker's clock says. */
@@ -33,6 +34,12 @@ export async function purgeFlights(tx: Tx, take: PurgeTake): Promise<PurgeTaken>
     delete from cache_flights f using expired x where f.key = x.key and f.caller_id = x.caller_id
     returning x.held_until as at`,
   );
+}
+
+/** Deletes what is left of artifacts that were deleted for longer than the audit is kept, and that no job names any more. */
+export async function purgeTombstones(tx: Tx, take: PurgeTake): Promise<PurgeTaken> {
+  const { deleted, reviewed } = await deleteTombstones(tx, take.limit);
+  return { rows: deleted, taken: reviewed, last: null };
 }
 
 /** Deletes findings of the store's scrub that have expired. */

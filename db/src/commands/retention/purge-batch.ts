@@ -1,17 +1,14 @@
 import type { PurgeKind } from "@keble-scraper/contract";
 import type { Sql, Tx } from "../../database.ts";
-import { purgeAudit, purgeBudgets, purgeCache, purgeFindings, purgeFlights } from "./purge-aged.ts";
+import { purgeAudit, purgeBudgets, purgeCache, purgeFindings, purgeFlights, purgeTombstones } from "./purge-aged.ts";
 import { purgeEvents } from "./purge-events.ts";
 import { purgeJobs } from "./purge-jobs.ts";
 import type { PurgeTake, PurgeTaken } from "./purge-take.ts";
 import { countPurged, takePurgeTurn } from "./purge-turn.ts";
 
-/** The kinds that a batch deletes. Tombstones go with the review of artifacts, which knows what holds them. */
-export type PurgedHere = Exclude<PurgeKind, "tombstones">;
-
 /** One batch: of which kind, and how much. */
 export type PurgeBatch = {
-  readonly kind: PurgedHere;
+  readonly kind: PurgeKind;
   /** Rows of one transaction; 1 at the least. */
   readonly batch: number;
   /** Of this kind, over all who purge. */
@@ -36,10 +33,11 @@ const PURGES = {
   jobs: purgeJobs,
   cache: purgeCache,
   flights: purgeFlights,
+  tombstones: purgeTombstones,
   findings: purgeFindings,
   budgets: purgeBudgets,
   audit: purgeAudit,
-} as const satisfies Record<PurgedHere, (tx: Tx, take: PurgeTake) => Promise<PurgeTaken>>;
+} as const satisfies Record<PurgeKind, (tx: Tx, take: PurgeTake) => Promise<PurgeTaken>>;
 
 /**
  * Deletes expired rows of one kind, in one transaction that holds the one turn to purge: however many processes purge, in
