@@ -20,13 +20,20 @@ export async function runMigrate(context: CliContext, { rows }: MigrateOptions):
   const applied = await migrateDatabase({ migrationUrl, appUrl }).catch((error: unknown) => {
     throw toError(error);
   });
-  if (new URL(migrationUrl).username === new URL(appUrl).username) {
-    context.print("Both database roles are one: only triggers protect the ledger of attempts and the audit");
-  }
+  sayIfRolesAreOne(context, { migrationUrl, appUrl });
   context.print(applied === 0 ? "The database is up to date" : `Applied ${applied} migrations`);
   await claimArtifactStore(context, settings, rows).catch((error: unknown) => {
     throw toError(error);
   });
+}
+
+/** Tells the operator when no right of the services' role protects what must never change. */
+export function sayIfRolesAreOne(
+  context: Pick<CliContext, "print">,
+  urls: { readonly migrationUrl: string; readonly appUrl: string },
+): void {
+  if (new URL(urls.migrationUrl).username !== new URL(urls.appUrl).username) return;
+  context.print("Both database roles are one: only triggers protect the ledger of attempts and the audit");
 }
 
 /** Migrates and returns how many migrations were applied; a database of a newer version is STATE_UNUSABLE. */

@@ -1,4 +1,3 @@
-import { createDatabase } from "@keble-scraper/db";
 import { openReconciliation, type Reconciliation } from "@keble-scraper/db/commands/artifacts";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { CliContext } from "../cli-context.ts";
@@ -14,6 +13,7 @@ import { parseS3Line } from "../reconcile/parse-s3-line.ts";
 import { type ReportEntry, toJsonLine, toTextLines } from "../reconcile/render-report.ts";
 import { type LogTally, type StorePlace, takeLogs } from "../reconcile/take-logs.ts";
 import { toDatabaseError } from "../to-database-error.ts";
+import { withDatabase } from "../with-database.ts";
 
 const FORMATS = ["s3", "oss", "minio", "local"] as const;
 type Format = (typeof FORMATS)[number];
@@ -30,7 +30,6 @@ type Options = {
 
 /** A query over all reads of a large log may take minutes. */
 const STATEMENT_TIMEOUT_MS = 600_000;
-const CLOSE_WITHIN_MS = 1_000;
 /** Lines that can't be read are counted, and as many of them are shown. */
 const MALFORMED_SHOWN_MAX = 20;
 /** A store's clock against the database's, in seconds: SigV4 itself allows 900. */
@@ -60,33 +59,24 @@ async function runReconcile(context: CliContext, files: readonly string[], optio
     const kind = store.kind === "LOCAL" ? "local store" : "bucket";
     throw new CliError("USAGE", `The settings name a ${kind}, which has no log of the format ${options.format}.`);
   }
-  const database = createDatabase({
-    url: url.url,
-    applicationName: "keble-scraper-cli",
-    commandConnections: 1,
-    readConnections: 1,
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-  });
   const print = (entry: ReportEntry): void => {
     for (const line of options.json === true ? [toJsonLine(entry)] : toTextLines(entry)) context.print(line);
   };
-  let mismatches = 0;
-  try {
-    const reconciliation = await openReconciliation(database.commands);
-    try {
-      mismatches = await reconcile(reconciliation, files, store.kind === "LOCAL" ? null : store, {
-        options,
-        print,
-        stop: context.stop,
-      });
-    } finally {
-      await reconciliation.close();
-    }
-  } catch (error) {
+  const place = store.kind === "LOCAL" ? null : store;
+  const mismatches = await withDatabase(
+    url.url,
+    async ({ commands }) => {
+      const reconciliation = await openReconciliation(commands);
+      try {
+        return await reconcile(reconciliation, files, place, { options, print, stop: context.stop });
+      } finally {
+        await reconciliation.close();
+      }
+    },
+    { statementTimeoutMs: STATEMENT_TIMEOUT_MS },
+  ).catch((error: unknown) => {
     throw toDatabaseError(error, "SCRAPER_DATABASE_URL");
-  } finally {
-    await database.stop(performance.now() + CLOSE_WITHIN_MS);
-  }
+  });
   if (mismatches > 0) throw new CliError("MISMATCH", "The access log and the audit do not agree.");
 }
 

@@ -18,7 +18,7 @@ import { openStateDirectory, type StateDirectory } from "../stack/state-director
 import { takeStateLock } from "../stack/state-lock.ts";
 import { waitUntilReady } from "../stack/wait-until-ready.ts";
 import { untilAborted } from "../until-aborted.ts";
-import { migrateDatabase, type MigrateOptions } from "./migrate.ts";
+import { migrateDatabase, type MigrateOptions, sayIfRolesAreOne } from "./migrate.ts";
 
 /** The line that says that everything answers. */
 const UP_LINE = "Keble Scraper is up";
@@ -68,7 +68,9 @@ async function start(
 
   const database = await stack.step("Postgres", () => openDatabaseServer(stack, context, wanted, secrets));
   const redisUrl = await stack.step("Redis", () => openRedisServer(stack, context));
-  await stack.step("Migrations", () => migrateDatabase({ migrationUrl: database.migrationUrl, appUrl: database.url }));
+  const urls = { migrationUrl: database.migrationUrl, appUrl: database.url };
+  await stack.step("Migrations", () => migrateDatabase(urls));
+  sayIfRolesAreOne(context, urls);
 
   const { env: given } = context;
   const { environment } = wanted;
