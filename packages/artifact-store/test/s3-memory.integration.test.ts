@@ -18,7 +18,7 @@ test.each(SIZES_MIB)(
     const directory = await mkdtemp(join(tmpdir(), "keble-s3-memory-"));
     const s3 = await openS3({ directory });
     try {
-      const script = join(import.meta.dirname, "s3-memory-child.ts");
+      const script = join(import.meta.dirname, "s3-round-trip-child.ts");
       const flags = ["--conditions=@keble-scraper/source", "--import", "tsx"];
       const given = [JSON.stringify(s3.settings), join(s3.directory, "child"), String(mib)];
       const { stdout } = await run(process.execPath, [...flags, script, ...given]);

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readdir, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { S3Exchange } from "@keble-scraper/testkit";
+import { createGate, type S3Exchange } from "@keble-scraper/testkit";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type BinaryKey, createGeneration, formatBinaryKey, type SpooledBody, StoreUnavailable } from "../src/index.ts";
 import { spoolBytes } from "./conformance.ts";
@@ -123,12 +123,17 @@ test.each([
 
 test("an upload that another writer of the same generation outran is dropped", async () => {
   const { body, key, name } = await spooled(3 * MIB);
-  const set = s3.server.fail({ operation: "CompleteMultipartUpload" }, { kind: "DELAY", until: 100 });
+  const gate = createGate();
+  const sent = watchRequests(name);
+  const set = s3.server.fail({ operation: "CompleteMultipartUpload" }, { kind: "DELAY", until: gate.opened });
   const put = s3.store.put(body, key);
   await set.reached();
   await s3.store.put(body, key);
   const first = s3.server.objects().get(name)!.storedAt;
+  gate.open();
   await put;
+  const ends = sent().filter(({ operation }) => operation === "CompleteMultipartUpload");
+  expect(ends.map(({ code }) => code)).toEqual(["PreconditionFailed", null]);
   expect(s3.server.objects().get(name)!.storedAt).toEqual(first);
   expect(s3.server.uploads()).toEqual([]);
 });
