@@ -13,6 +13,7 @@ import {
   wakeWaitingJobs,
 } from "../src/commands/fetching/index.ts";
 import { cancelJob, type NewJob } from "../src/commands/intake/index.ts";
+import { createDatabase } from "../src/database.ts";
 import { findJob } from "../src/queries/find-job.ts";
 import { findStoredAnswer } from "../src/queries/find-stored-answer.ts";
 import { listAttempts } from "../src/queries/list-attempts.ts";
@@ -395,15 +396,21 @@ test("A7 a job that waits for another's fetch is woken, but for one that ran sin
 test("a job without a key settles by a statement that knows nothing of the cache", async () => {
   await submitOne(database);
   const lease = await claimOne(database);
-  const connection = await sql.reserve();
+  const fresh = createDatabase({
+    url: database.url,
+    applicationName: "test",
+    commandConnections: 1,
+    readConnections: 1,
+    statementTimeoutMs: 20_000,
+  });
   try {
-    const [verdict] = await settleJobs(connection, [succeeded(lease)], OPTIONS);
+    const [verdict] = await settleJobs(fresh.commands, [succeeded(lease)], OPTIONS);
     expect(verdict?.verdict).toBe("SETTLED");
-    const prepared = await connection<{ statement: string }[]>`select statement from pg_prepared_statements`;
+    const prepared = await fresh.commands<{ statement: string }[]>`select statement from pg_prepared_statements`;
     const settles = prepared.filter(({ statement }) => statement.includes("insert into attempts"));
     expect(settles).toHaveLength(1);
     expect(settles[0]?.statement).not.toContain("cache_entries");
   } finally {
-    connection.release();
+    await fresh.stop(performance.now() + 1_000);
   }
 });
