@@ -266,6 +266,8 @@ describe("what a deletion leaves", () => {
         {
           auditId: uuidv7(),
           artifactId: artifact.id,
+          sha256: artifact.sha256,
+          generation: artifact.blobId,
           callerId: "acme",
           kind: "SERVICE",
           purpose: "ARTIFACT_DOWNLOAD",

@@ -234,9 +234,10 @@ test("A6 two thousand downloads meet a deletion: the object of one that was sign
   for (let round = 0; round < ROUNDS; round += WAVE) {
     const artifacts = await storeArtifacts(database, WAVE, { isDue: false });
     const answers = await meetAll(
-      each(artifacts, ({ id }) => {
+      each(artifacts, ({ blobId, id, sha256 }) => {
         const expiresAt = new Date(Date.now() + REVIEW.urlMs);
-        const download = { artifactId: id, callerId: "acme", kind: "SERVICE", purpose: "ARTIFACT_DOWNLOAD" } as const;
+        const object = { artifactId: id, sha256, generation: blobId };
+        const download = { ...object, callerId: "acme", kind: "SERVICE", purpose: "ARTIFACT_DOWNLOAD" } as const;
         return recordDownload(sql, { ...download, auditId: uuidv7(), expiresAt }, BY);
       }),
     );
