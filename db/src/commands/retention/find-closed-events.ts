@@ -15,7 +15,7 @@ export async function findClosedEvents(tx: Tx, lockedIds: readonly string[]): Pr
     )
     select e.id from callback_events e
     where e.id = any(${[...lockedIds]}::uuid[]) and e.state in ('DELIVERED', 'DISCARDED')
-      and not exists (select 1 from callback_deliveries d where d.event_id = e.id
-                        and (d.ended_at is null or d.id not in (select l.id from locked l)))`;
+      and (select d.id from callback_deliveries d
+           where d.event_id = e.id and (d.ended_at is null or d.id not in (select l.id from locked l)) limit 1) is null`;
   return rows.map((row) => row.id);
 }

@@ -13,9 +13,8 @@ export async function purgeJobs(tx: Tx, take: PurgeTake): Promise<PurgeTaken> {
     from jobs j
     where j.expires_at is not null and j.expires_at <= statement_timestamp()
       and j.expires_at >= ${sinceText(take)}::text::timestamptz
-      and not exists (
-        select 1 from callback_events e join callback_deliveries d on d.event_id = e.id
-        where e.job_id = j.id and d.ended_at is null)
+      and (select (select d.id from callback_deliveries d where d.event_id = e.id and d.ended_at is null limit 1)
+           from callback_events e where e.job_id = j.id) is null
     order by j.expires_at
     limit ${take.limit}
     for update of j skip locked`;
@@ -31,7 +30,7 @@ export async function purgeJobs(tx: Tx, take: PurgeTake): Promise<PurgeTaken> {
   const free = await tx<{ id: string }[]>`
     select j.id from jobs j
     where j.id = any(${ids}::uuid[]) and j.finished_at is not null
-      and not exists (select 1 from callback_events e where e.job_id = j.id and e.id <> all(${closed}::uuid[]))`;
+      and (select e.id from callback_events e where e.job_id = j.id and e.id <> all(${closed}::uuid[])) is null`;
   await eraseJobs(
     tx,
     free.map((row) => row.id),
