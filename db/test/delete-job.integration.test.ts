@@ -211,7 +211,11 @@ describe("at the same time", () => {
 
   test("A3 a download that is signed while its job goes stays good: the bytes are only to be looked at", async () => {
     const { id, artifactId } = await fetchOne();
+    const [blob] = await sql<{ sha256: string; generation: string }[]>`
+      select encode(b.sha256, 'hex') as sha256, b.generation
+      from artifacts a join blobs b on b.id = a.blob_id where a.id = ${artifactId}`;
     const download = {
+      ...blob!,
       auditId: uuidv7(),
       artifactId,
       callerId: "acme",

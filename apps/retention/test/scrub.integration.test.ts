@@ -81,7 +81,9 @@ async function openS3(): Promise<Backend> {
       await s3.stop();
       return () => s3.start();
     },
-    close: () => s3[Symbol.asyncDispose](),
+    async close() {
+      await s3[Symbol.asyncDispose]();
+    },
   };
 }
 
