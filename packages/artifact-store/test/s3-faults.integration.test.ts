@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { buffer } from "node:stream/consumers";
-import type { S3Fault } from "@keble-scraper/testkit";
+import { createGate, type S3Fault } from "@keble-scraper/testkit";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type BinaryKey, createGeneration, formatBinaryKey, type S3Store, StoreUnavailable } from "../src/index.ts";
 import { spoolBytes } from "./conformance.ts";
@@ -153,7 +153,8 @@ test("names that are no keys are passed over, also a whole page of them, and the
 
 // A refusal that comes before the body was read leaves the request half sent; its connection must not stay open for ever.
 test("a big body that is refused at once is an error at once, and leaves no connection behind", async () => {
-  const store = await s3.another({}, { singlePutBytesMax: 64 * 1024 * 1024 });
+  const patient = { idleTimeoutMs: 20_000, requestTimeoutMs: 20_000 };
+  const store = await s3.another({}, { singlePutBytesMax: 64 * 1024 * 1024, ...patient });
   const body = await spoolBytes(s3.spool, Buffer.alloc(12_000_000, 7));
   const key = { sha256: body.sha256, generation: createGeneration() };
   const set = s3.server.fail(
@@ -198,7 +199,7 @@ test.each([["PRECONDITION"], ["CONFLICT"]] as const)(
   async (racing) => {
     const raced = await openS3({ racing });
     try {
-      for (let round = 0; round < 25; round += 1) {
+      for (let round = 0; round < 10; round += 1) {
         const prefix = `p${String(round)}`;
         const [left, right] = [await raced.another({ prefix }), await raced.another({ prefix })];
         const [first, second] = await Promise.all([left.claimOwner("left"), right.claimOwner("right")]);
@@ -211,8 +212,39 @@ test.each([["PRECONDITION"], ["CONFLICT"]] as const)(
   },
 );
 
+test("a write that meets another's is made again, a few times", async () => {
+  const meets = { kind: "STATUS", status: 409, code: "ConditionalRequestConflict" } as const;
+  const twice = s3.server.fail({ operation: "PutObject", times: 2 }, meets);
+  const key = await stored(randomBytes(10));
+  expect([twice.hits, await s3.store.head(key)]).toEqual([2, { sizeBytes: 10 }]);
+  const again = s3.server.fail({ operation: "PutObject", times: 2 }, meets);
+  expect(await s3.store.claimOwner("mine")).toBe("mine");
+  expect(again.hits).toBe(2);
+  const always = s3.server.fail({ operation: "PutObject", times: Infinity }, meets);
+  expect((await faultOf(stored(randomBytes(10)))).code).toBe("ConditionalRequestConflict");
+  expect(always.hits).toBe(5);
+});
+
+// Both claimers found no mark; without the condition the later put would replace the mark that the other was told is its own.
+test.each([["S3"], ["OSS"]] as const)("A4 a claim whose put comes late replaces no mark: %s", async (dialect) => {
+  const raced = await openS3({ dialect });
+  try {
+    const gate = createGate();
+    const set = raced.server.fail({ operation: "PutObject" }, { kind: "DELAY", until: gate.opened });
+    const late = raced.store.claimOwner("late");
+    await set.reached();
+    expect(await (await raced.another({})).claimOwner("first")).toBe("first");
+    gate.open();
+    expect(await late).toBe("first");
+    expect(await raced.store.readOwner()).toBe("first");
+  } finally {
+    await raced.close();
+  }
+});
+
 test("an owner's mark that is larger than ours ever is, is read no further", async () => {
-  await s3.server.plant("kept/artifacts/owner", Buffer.alloc(3_000_000, "x"));
-  expect((await s3.store.readOwner())?.length).toBe(4096);
+  await s3.server.plant("kept/artifacts/owner", Buffer.alloc(30_000_000, "x"));
+  const patient = await s3.another({}, { idleTimeoutMs: 20_000, requestTimeoutMs: 20_000 });
+  expect((await patient.readOwner())?.length).toBe(4096);
   await expect.poll(() => s3.server.connections()).toBe(0);
 });
