@@ -158,4 +158,10 @@ it("a store's address is given up only while its claim is unfinished and the dat
   await expect(migrateCommand()).rejects.toMatchObject({
     message: expect.stringMatching(/^OTHER_DIRECTORY: /) as string,
   });
+  await owner`update store_namespace set claimed_at = null`;
+  await leaveArtifact("WITH_OBJECT");
+  await expect(migrateCommand()).rejects.toMatchObject({
+    message: expect.stringMatching(/^OTHER_DIRECTORY: /) as string,
+  });
+  expect(await namespace()).toMatchObject({ claimed_at: null });
 });
