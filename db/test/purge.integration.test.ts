@@ -1,4 +1,7 @@
+import { PURGE_KINDS } from "@keble-scraper/contract";
 import { createDatabase, type Database } from "../src/database.ts";
+import { countEndedInHour } from "../src/queries/count-ended-in-hour.ts";
+import { getStats } from "../src/queries/get-stats.ts";
 import { findJob } from "../src/queries/find-job.ts";
 import postgres from "postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -407,28 +410,21 @@ describe("beside others", () => {
     }
   });
 
-  test("every statement of a purge goes by an index", async () => {
+  test("every statement of a purge and of the stats goes by an index", async () => {
     const endpoint = await registerOne(database);
     await insertExpiredJobs(database, { count: 3, attempts: 2, endpointId: endpoint.id });
-    await withImpatient(async ({ commands: sql, ...rest }) => {
+    await withImpatient(async (impatient) => {
+      const { commands: sql, reads } = impatient;
       const scans = async () => {
         await sql`select pg_stat_force_next_flush()`;
+        await reads.execute("select pg_stat_force_next_flush()");
         await sql`select pg_stat_clear_snapshot()`;
         return sql`select relname, seq_scan::int as scans from pg_stat_user_tables order by relname`;
       };
       const before = await scans();
-      for (const kind of [
-        "events",
-        "jobs",
-        "cache",
-        "flights",
-        "tombstones",
-        "findings",
-        "budgets",
-        "audit",
-      ] as const) {
-        await purge({ ...rest, commands: sql }, kind, BATCH);
-      }
+      await getStats(reads, { rowsPerMinute: 1_000, auditDays: 400 });
+      await countEndedInHour(reads, new Date());
+      for (const kind of PURGE_KINDS) await purge(impatient, kind, BATCH);
       expect(await scans()).toEqual(before);
     });
     expect(await countRows(database, "jobs")).toBe(0);
