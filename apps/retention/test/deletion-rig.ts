@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { type BinaryStore, createStore } from "@keble-scraper/artifact-store";
 import { createDatabase, type Database, migrate } from "@keble-scraper/db";
 import { reviewArtifacts } from "@keble-scraper/db/commands/artifacts";
@@ -6,7 +6,6 @@ import { type AttemptReport, claimJobs, type JobLease, settleJobs } from "@keble
 import { submitJobs } from "@keble-scraper/db/commands/intake";
 import { parseSettings, type Settings } from "@keble-scraper/service";
 import { createTestDatabase, type S3Server, startS3, type TestDatabase } from "@keble-scraper/testkit";
-import { v7 as uuidv7 } from "uuid";
 
 const DAY_MS = 86_400_000;
 const REVIEW = {
@@ -92,7 +91,7 @@ export async function openDeletionRig(): Promise<DeletionRig> {
   }
 
   async function put(sha256: string, bytes: Buffer): Promise<string> {
-    const generation = uuidv7();
+    const generation = randomUUID();
     await s3.plant(`artifacts/${sha256}/${generation}`, bytes);
     return generation;
   }
@@ -126,12 +125,12 @@ export async function openDeletionRig(): Promise<DeletionRig> {
         const bytes = randomBytes(32);
         const sha256 = createHash("sha256").update(bytes).digest("hex");
         const generation = await put(sha256, bytes);
-        const blobId = uuidv7();
+        const blobId = randomUUID();
         await sql`
           insert into blobs (id, sha256, generation, size_bytes) values (${blobId}, decode(${sha256}, 'hex'), ${generation}, 32)`;
         await sql`
           insert into artifacts (id, caller_id, blob_id, sha256, size_bytes, source_url, final_url, http_status, fetched_at)
-          values (${uuidv7()}, 'acme', ${blobId}, decode(${sha256}, 'hex'), 32, 'https://shop.example.com/', 'https://shop.example.com/', 200, clock_timestamp())`;
+          values (${randomUUID()}, 'acme', ${blobId}, decode(${sha256}, 'hex'), 32, 'https://shop.example.com/', 'https://shop.example.com/', 200, clock_timestamp())`;
         keys.push(`artifacts/${sha256}/${generation}`);
       }
       return keys;
@@ -175,7 +174,7 @@ export async function openDeletionRig(): Promise<DeletionRig> {
 
 function newJob() {
   return {
-    id: uuidv7(),
+    id: randomUUID(),
     idempotencyKey: null,
     requestSha256: "00".repeat(32),
     hostKey: "127.0.0.1",
@@ -204,7 +203,7 @@ function toReport(
   return {
     id: lease.id,
     token: lease.token,
-    attemptId: uuidv7(),
+    attemptId: randomUUID(),
     outcome: "SUCCEEDED",
     httpStatus: 200,
     failure: null,
@@ -216,7 +215,7 @@ function toReport(
     bytes: {
       kind: "PUT",
       blobId: bytes.generation,
-      artifactId: uuidv7(),
+      artifactId: randomUUID(),
       contentType: "text/html",
       finalUrl: "https://shop.example.com/p/1",
       httpStatus: 200,
