@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { type BinaryStore, createStore } from "@keble-scraper/artifact-store";
+import { type BinaryStore, createGeneration, createStore } from "@keble-scraper/artifact-store";
 import { createDatabase, type Database, migrate } from "@keble-scraper/db";
 import { reviewArtifacts } from "@keble-scraper/db/commands/artifacts";
 import { type AttemptReport, claimJobs, type JobLease, settleJobs } from "@keble-scraper/db/commands/fetching";
@@ -91,7 +91,7 @@ export async function openDeletionRig(): Promise<DeletionRig> {
   }
 
   async function put(sha256: string, bytes: Buffer): Promise<string> {
-    const generation = randomUUID();
+    const generation = createGeneration();
     await s3.plant(`artifacts/${sha256}/${generation}`, bytes);
     return generation;
   }
@@ -214,7 +214,7 @@ function toReport(
     result: { httpStatus: 200, finalUrl: "https://shop.example.com/p/1" },
     bytes: {
       kind: "PUT",
-      blobId: bytes.generation,
+      blobId: randomUUID(),
       artifactId: randomUUID(),
       contentType: "text/html",
       finalUrl: "https://shop.example.com/p/1",
