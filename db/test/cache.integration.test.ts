@@ -355,6 +355,13 @@ test("A7 a job that takes a flight sees the answer that was written since it loo
   expect(await fly(next, { seenAtMs: (await stored()).validatedAtMs })).toBe("TAKEN");
 });
 
+test("A7 an answer or a mark that nobody may take any more, and that the purge has not come to, keeps nobody waiting", async () => {
+  await leave({ cache: leaves({ marksOwn: true }) });
+  await sql`update cache_entries set expires_at = clock_timestamp()`;
+  expect(await fly(await follow())).toBe("TAKEN");
+  expect(await fly(await follow({}, "globex"), { callerId: SHARED_CACHE })).toBe("TAKEN");
+});
+
 test("A7 an answer that is its caller's own leaves a mark, and no shared answer, where callers share", async () => {
   await leave({ cache: leaves({ isShared: true }) });
   await leave({ cache: leaves({ marksOwn: true, etag: null }) });

@@ -45,6 +45,7 @@ export async function takeFlights(
       judged as materialized (
         select i.*, f.lease_token as leader_token, l.lease_until as leader_until,
                exists (select 1 from cache_entries e where e.key = i.key and e.caller_id in (i.owner_id, i.caller_id)
+                         and e.expires_at > statement_timestamp()
                          and (extract(epoch from e.validated_at) * 1000)::float8 > i.seen_at_ms) as is_answered
         from input i
         join cache_flights f on f.key = i.key and f.caller_id = i.caller_id
