@@ -21,7 +21,7 @@ export type StoreSettings =
       readonly secretAccessKey: string;
       readonly prefix: string;
       readonly region: string;
-      /** OSS: no aws-chunked bodies, and its own header for "do not overwrite". */
+      /** OSS: its own header for "do not overwrite", and always the bucket in the host name. */
       readonly dialect: "S3" | "OSS";
       readonly addressing: "PATH" | "VIRTUAL_HOST";
     };
