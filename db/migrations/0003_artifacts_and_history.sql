@@ -104,7 +104,7 @@ CREATE INDEX "store_findings_kind" ON "store_findings" USING btree ("kind","foun
 CREATE INDEX "store_findings_expires" ON "store_findings" USING btree ("expires_at");--> statement-breakpoint
 ALTER TABLE "object_deletions" ADD CONSTRAINT "object_deletions_blob_id_blobs_id_fk" FOREIGN KEY ("blob_id") REFERENCES "public"."blobs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "artifacts_available_blob" ON "artifacts" USING btree ("blob_id","caller_id");--> statement-breakpoint
-CREATE INDEX "artifacts_review" ON "artifacts" USING btree ("review_at");--> statement-breakpoint
+CREATE INDEX "artifacts_review" ON "artifacts" USING btree ("state","review_at");--> statement-breakpoint
 CREATE INDEX "attempts_evidence" ON "attempts" USING btree ("evidence_artifact_id","finished_at") WHERE evidence_artifact_id is not null;--> statement-breakpoint
 CREATE INDEX "audit_events_action" ON "audit_events" USING btree ("action","id");--> statement-breakpoint
 CREATE INDEX "audit_events_actor" ON "audit_events" USING btree ("actor","id");--> statement-breakpoint

@@ -38,7 +38,7 @@ export const artifacts = pgTable(
     // as (caller, sha256) without random keys. Tombstones have no blob, so they never collide.
     uniqueIndex("artifacts_available_blob").on(table.blobId, table.callerId),
     // reviewArtifacts
-    index("artifacts_review").on(table.reviewAt),
+    index("artifacts_review").on(table.state, table.reviewAt),
     check("artifacts_state", sql`${table.state} in ('AVAILABLE', 'DELETED')`),
     check("artifacts_blob", sql`(${table.state} = 'AVAILABLE') = (${table.blobId} is not null)`),
     check("artifacts_deleted", sql`(${table.state} = 'DELETED') = (${table.deletedAt} is not null)`),
