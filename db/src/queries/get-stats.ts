@@ -31,7 +31,6 @@ export async function getStats(
         sql`jobs where status = 'QUEUED' and due_at > statement_timestamp()`,
       );
       const running = await readHeap(tx, sql`lease_until`, sql`jobs where lease_token is not null`);
-      const reviews = await readReviews(tx);
       return {
         observedAt: formatTime(now.at),
         openJobs: { queued: toCount(due), waiting: toCount(waiting), running: toCount(running) },
@@ -48,14 +47,14 @@ export async function getStats(
               sql`held_until`,
               sql`cache_flights where held_until <= statement_timestamp() - interval '1 hour'`,
             ),
-            tombstones: reviews.tombstones,
+            tombstones: await readReviews(tx, "DELETED"),
             findings: await readExpired(tx, "store_findings"),
             budgets: await readOldBudgets(tx, options.auditDays),
             audit: await readExpired(tx, "audit_events"),
           }),
         },
         store: {
-          artifactsToReview: reviews.artifacts,
+          artifactsToReview: await readReviews(tx, "AVAILABLE"),
           objectsToDelete: await readHeap(tx, sql`due_at`, sql`object_deletions where due_at <= statement_timestamp()`),
           findings: {
             missing: await countFindings(tx, "MISSING"),
@@ -136,17 +135,9 @@ async function readDeadLetters(tx: Reads): Promise<Backlog> {
   return toBacklog(row);
 }
 
-async function readReviews(tx: Reads): Promise<{ readonly artifacts: Backlog; readonly tombstones: Backlog }> {
-  const rows = await tx.execute<HeapRow & { state: string; looked: number }>(sql`
-    select state, count(*)::int as count, extract(epoch from clock_timestamp() - min(due.review_at))::float8 as oldest,
-           (sum(count(*)) over ())::int as looked
-    from (select state, review_at from artifacts where review_at <= statement_timestamp() order by review_at limit ${COUNT_MAX + 1}) due
-    group by state`);
-  const of = (state: string): Backlog => {
-    const row = rows.find((found) => found.state === state);
-    return { ...toBacklog(row), isLowerBound: (rows[0]?.looked ?? 0) > COUNT_MAX };
-  };
-  return { artifacts: of("AVAILABLE"), tombstones: of("DELETED") };
+function readReviews(tx: Reads, state: "AVAILABLE" | "DELETED"): Promise<Backlog> {
+  const at = sql`review_at`;
+  return readHeap(tx, at, sql`artifacts where state = ${state} and review_at <= statement_timestamp()`);
 }
 
 async function countFindings(tx: Reads, kind: "MISSING" | "DAMAGED" | "ORPHAN"): Promise<BoundedCount> {
