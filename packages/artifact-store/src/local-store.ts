@@ -10,12 +10,14 @@ import { checkedPrefix, SHARDS, shardOf, TEMP_PREFIX, toLocalPath } from "./loca
 import { putLocalOwner, readLocalOwner } from "./local-owner.ts";
 import { writeLocal } from "./local-write.ts";
 import { isStrayMark } from "./process-mark.ts";
-import { errnoOf, toStoreFault } from "./store-unavailable.ts";
+import { createFaulting, errnoOf, toStoreFault } from "./store-unavailable.ts";
 import { createWriteGate } from "./write-gate.ts";
 
 /** Bodies over 1 MiB count as large: with more than four at once each gets slower on two cores and one disk (measured). */
 const LARGE_BYTES = 1024 * 1024;
 const LARGE_WRITES_MAX = 4;
+
+const faulting = createFaulting(toStoreFault);
 
 /**
  * A store in a local directory, for development and tests. Object files lie in 256 shard folders below
@@ -116,17 +118,6 @@ export function createLocalStore(options: {
       if (identity === null) throw new Error("the store is not started");
       return identity;
     },
-  };
-}
-
-/** The same function, its operating system errors as `StoreUnavailable`. */
-function faulting<A extends unknown[], T>(run: (...args: A) => Promise<T>): (...args: A) => Promise<T> {
-  return async (...args) => {
-    try {
-      return await run(...args);
-    } catch (error) {
-      throw toStoreFault(error);
-    }
   };
 }
 

@@ -25,3 +25,17 @@ export function toStoreFault(error: unknown): unknown {
   const code = errnoOf(error);
   return code === null ? error : new StoreUnavailable(code, error);
 }
+
+/** Wraps the calls of one backend: the same function, its errors turned by `toFault`. */
+export function createFaulting(
+  toFault: (error: unknown) => unknown,
+): <A extends unknown[], T>(run: (...args: A) => Promise<T>) => (...args: A) => Promise<T> {
+  return (run) =>
+    async (...args) => {
+      try {
+        return await run(...args);
+      } catch (error) {
+        throw toFault(error);
+      }
+    };
+}

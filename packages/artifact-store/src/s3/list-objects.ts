@@ -1,7 +1,7 @@
 import { formatBinaryKey, parseBinaryKey } from "../binary-key.ts";
 import { type BinaryPage, LIST_PAGE_MAX, type StoredBinary } from "../binary-store.ts";
 import { StoreUnavailable } from "../store-unavailable.ts";
-import type { S3Context } from "./s3-context.ts";
+import { parseObjectName, type S3Context } from "./s3-context.ts";
 
 /**
  * One page of the objects below the prefix. A cursor is the key that a page ended with, so it holds for ever, on any
@@ -14,7 +14,7 @@ export async function listObjects(context: S3Context, cursor: string | null, lim
   for (let after = cursor === null ? null : root + cursor; ;) {
     const page = await listNames(context, { root, after, limit });
     const items = page.objects.flatMap(({ name, ...object }): StoredBinary[] => {
-      const key = name.startsWith(root) ? parseBinaryKey(name.slice(root.length)) : null;
+      const key = parseObjectName(context.settings, name);
       return key === null ? [] : [{ key, ...object }];
     });
     if (!page.hasMore) return { items, nextCursor: null };

@@ -1,7 +1,6 @@
-import { parseBinaryKey } from "../binary-key.ts";
 import { StoreUnavailable } from "../store-unavailable.ts";
 import { abortUpload } from "./put-parts.ts";
-import type { S3Context } from "./s3-context.ts";
+import { parseObjectName, type S3Context } from "./s3-context.ts";
 import { answerOf } from "./s3-fault.ts";
 
 /** Uploads looked at in one request; S3's own limit. */
@@ -14,14 +13,13 @@ const PAGE_MAX = 1000;
 export async function removeUploads(context: S3Context, before: Date, signal: AbortSignal): Promise<number> {
   const { settings } = context;
   const s3 = context.client();
-  const root = `${settings.prefix}/`;
   let removed = 0;
   let markers: Markers | null = {};
   while (markers !== null) {
-    const page: UploadPage = await listUploads(context, root, markers);
+    const page: UploadPage = await listUploads(context, markers);
     for (const { name, uploadId, begunAt } of page.uploads) {
       if (signal.aborted) return removed;
-      if (!name.startsWith(root) || parseBinaryKey(name.slice(root.length)) === null || begunAt >= before) continue;
+      if (parseObjectName(settings, name) === null || begunAt >= before) continue;
       try {
         await abortUpload(s3, { Bucket: settings.bucket, Key: name, UploadId: uploadId });
         removed += 1;
@@ -39,11 +37,11 @@ type Markers = { readonly KeyMarker?: string; readonly UploadIdMarker?: string }
 type ListedUpload = { readonly name: string; readonly uploadId: string; readonly begunAt: Date };
 type UploadPage = { readonly uploads: readonly ListedUpload[]; readonly next: Markers | null };
 
-async function listUploads({ settings, client }: S3Context, root: string, markers: Markers): Promise<UploadPage> {
+async function listUploads({ settings, client }: S3Context, markers: Markers): Promise<UploadPage> {
   const s3 = client();
   const command = new s3.sdk.ListMultipartUploadsCommand({
     Bucket: settings.bucket,
-    Prefix: root,
+    Prefix: `${settings.prefix}/`,
     MaxUploads: PAGE_MAX,
     ...markers,
   });

@@ -13,6 +13,7 @@ export async function loadSdk() {
   ]);
   return { ...client, getSignedUrl: presigner.getSignedUrl };
 }
+/** Those parts. */
 export type Sdk = Awaited<ReturnType<typeof loadSdk>>;
 
 type Client = InstanceType<Sdk["S3Client"]>;
@@ -47,7 +48,7 @@ export type S3Client = {
   close(): void;
 };
 
-/** Tries of one request, the first included; between them the SDK's jittered backoff, and its budget for a service that is down. */
+/** Tries of one request, the first included; between them the SDK's jittered backoff, within its budget for a service that is down. */
 const TRIES = 3;
 /** Connections at once. A request that waits longer than the connect timeout for one of them counts as a failed connect. */
 const SOCKETS_MAX = 64;
@@ -128,17 +129,6 @@ export function openS3Client(sdk: Sdk, settings: S3Settings, tuning: S3Tuning): 
       for (const stop of running) stop.abort();
       client.destroy();
     },
-  };
-}
-
-/** The same function, its errors as `StoreUnavailable`. */
-export function faulting<A extends unknown[], T>(run: (...args: A) => Promise<T>): (...args: A) => Promise<T> {
-  return async (...args) => {
-    try {
-      return await run(...args);
-    } catch (error) {
-      throw toS3Fault(error);
-    }
   };
 }
 

@@ -1,4 +1,4 @@
-import { type BinaryKey, formatBinaryKey } from "../binary-key.ts";
+import { type BinaryKey, formatBinaryKey, parseBinaryKey } from "../binary-key.ts";
 import { addHeader, type Command, type S3Client } from "./s3-client.ts";
 import type { S3Settings, S3Tuning } from "./s3-settings.ts";
 
@@ -13,6 +13,11 @@ export type S3Context = {
 /** The object's name in the bucket. Throws on what is no key. */
 export function toObjectName(settings: Pick<S3Settings, "prefix">, key: BinaryKey): string {
   return `${settings.prefix}/${formatBinaryKey(key)}`;
+}
+
+/** The key of an object's name in the bucket, or null for a name that is none of ours. */
+export function parseObjectName({ prefix }: Pick<S3Settings, "prefix">, name: string): BinaryKey | null {
+  return name.startsWith(`${prefix}/`) ? parseBinaryKey(name.slice(prefix.length + 1)) : null;
 }
 
 /** "Do not overwrite", in the words of the service. One that knows neither header replaces the object. */

@@ -1,6 +1,7 @@
 import type { BinaryKey } from "../binary-key.ts";
 import { type BinaryStore, LIST_PAGE_MAX } from "../binary-store.ts";
 import { claimOwner } from "../claim-owner.ts";
+import { createFaulting } from "../store-unavailable.ts";
 import { createWriteGate } from "../write-gate.ts";
 import { headObject } from "./head-object.ts";
 import { listObjects } from "./list-objects.ts";
@@ -8,8 +9,9 @@ import { putOwnerObject, readOwnerObject } from "./owner-object.ts";
 import { putObject } from "./put-object.ts";
 import { readObject } from "./read-object.ts";
 import { removeUploads } from "./remove-uploads.ts";
-import { faulting, loadSdk, openS3Client, type S3Client } from "./s3-client.ts";
+import { loadSdk, openS3Client, type S3Client } from "./s3-client.ts";
 import { type S3Context, toObjectName } from "./s3-context.ts";
+import { toS3Fault } from "./s3-fault.ts";
 import { S3_TUNING, type S3Settings, type S3Tuning } from "./s3-settings.ts";
 import { type S3Download, signDownload } from "./sign-download.ts";
 
@@ -18,6 +20,8 @@ export type S3Store = BinaryStore & { signDownload(download: S3Download): Promis
 
 /** Bodies that go in parts at once: each holds two connections, and more of them only share the same line. */
 const LARGE_PUTS_MAX = 4;
+
+const faulting = createFaulting(toS3Fault);
 
 /**
  * A store in a bucket of an S3-compatible service. `start` makes no request, so that a service that is down keeps nobody from
