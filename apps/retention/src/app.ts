@@ -113,14 +113,15 @@ export function createMaintenanceWorker(settings: RetentionSettings, overrides: 
     name: "worker-maintenance",
     components: [
       database,
-      startPatiently(store, away),
-      startPatiently(fence, away),
       bell,
       hints,
       ticks,
       deadlines,
-      upkeep,
       listener,
+      // Behind what recovers: a store that is down, or slow to say whose it is, holds up its own upkeep alone.
+      startPatiently(store, away),
+      startPatiently(fence, away),
+      upkeep,
     ],
     checks: [database, bell.check, listener.check],
     logger,

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createDatabase, type Database, findEvent, findJob, listAttempts, migrate } from "@keble-scraper/db";
@@ -209,6 +209,33 @@ describe("maintenance, by itself", () => {
       transport: "HTTP",
       jobId: id,
     });
+  });
+
+  test("J4 a store that is away when maintenance starts holds up no recovery, and is waited for", async () => {
+    await claimTestStore(settings(), clone);
+    const { store } = settings().artifacts;
+    if (store.kind !== "LOCAL") throw new Error("the default is a local store");
+    await rename(store.directory, `${store.directory}.away`);
+    await writeFile(store.directory, "not a directory");
+    const id = await submit();
+    expect(await claimAndDie(0)).toBe(1);
+    const worker = createMaintenanceWorker(settings(), { signals });
+    cleanups.push(() => worker.stop(5_000));
+    const starting = worker.start();
+    await signals.reachedTimes("maintenance.ran", 1);
+    expect(await ledger(id)).toEqual(["LOST"]);
+    await rm(store.directory);
+    await rename(`${store.directory}.away`, store.directory);
+    await starting;
+    await signals.reachedTimes("store-upkeep.ran", 1);
+  });
+
+  test("A4 a store that nobody claimed ends the start, and nothing goes on behind it", async () => {
+    const worker = createMaintenanceWorker(settings(), { signals });
+    await expect(worker.start()).rejects.toMatchObject({ name: "FenceRefused", reason: "NOT_CLAIMED" });
+    const left = await database.commands`
+      select 1 from pg_stat_activity where datname = current_database() and application_name = 'keble-worker-maintenance'`;
+    expect(left).toHaveLength(0);
   });
 
   test("J4 a live worker's lease is left alone", async () => {
