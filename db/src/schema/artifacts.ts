@@ -34,10 +34,10 @@ export const artifacts = pgTable(
       .default(sql`clock_timestamp()`),
   },
   (table) => [
-    // settleJobs; the look at a blob's artifacts before it goes. One AVAILABLE blob per hash makes (caller, blob) the same
+    // settleJobs, finishFromCache, reviewArtifacts, retireBlob. One AVAILABLE blob per hash makes (caller, blob) the same
     // as (caller, sha256) without random keys. Tombstones have no blob, so they never collide.
     uniqueIndex("artifacts_available_blob").on(table.blobId, table.callerId),
-    // reviewArtifacts
+    // reviewArtifacts, purgeTombstones and getStats, each of one state: neither reads past what the other leaves
     index("artifacts_review").on(table.state, table.reviewAt),
     check("artifacts_state", sql`${table.state} in ('AVAILABLE', 'DELETED')`),
     check("artifacts_blob", sql`(${table.state} = 'AVAILABLE') = (${table.blobId} is not null)`),

@@ -31,7 +31,7 @@ export const attempts = pgTable(
   (table) => [
     // listAttempts, and no two attempts of a job with one number
     uniqueIndex("attempts_job_ordinal").on(table.jobId, table.ordinal),
-    // reviewArtifacts: the youngest attempt whose evidence an artifact is
+    // reviewArtifacts: the youngest attempt whose evidence an artifact is; purgeTombstones: whether any names it
     index("attempts_evidence")
       .on(table.evidenceArtifactId, table.finishedAt)
       .where(sql`evidence_artifact_id is not null`),

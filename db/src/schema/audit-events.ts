@@ -20,7 +20,7 @@ export const auditEvents = pgTable(
     expiresAt: time("expires_at").notNull(),
   },
   (table) => [
-    // the audit's own purge
+    // purgeAudit, getStats
     index("audit_events_expires").on(table.expiresAt),
     // listAuditEvents by what it is narrowed by, newest first
     index("audit_events_subject").on(table.subject, table.id),

@@ -23,11 +23,12 @@ export const blobs = pgTable(
       .default(sql`clock_timestamp()`),
   },
   (table) => [
-    // settleJobs, findAvailableBlob. The one index with random keys: they cost full-page images.
+    // settleJobs, listAvailableBlobs, listUnnamedObjects, takeObjectDeletions. The one index with random keys: they cost
+    // full-page images.
     uniqueIndex("blobs_available")
       .on(table.sha256)
       .where(sql`state = 'AVAILABLE'`),
-    // the integrity scrub, longest unread first
+    // takeBlobToVerify, longest unread first
     index("blobs_verified")
       .on(table.verifiedAt)
       .where(sql`state = 'AVAILABLE'`),

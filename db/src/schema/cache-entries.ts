@@ -25,11 +25,11 @@ export const cacheEntries = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.key, table.callerId] }),
-    // reviewArtifacts, and the cascade from the artifact
+    // reviewArtifacts, retireBlob, and the cascade from the artifact
     index("cache_entries_artifact")
       .on(table.artifactId, table.expiresAt)
       .where(sql`artifact_id is not null`),
-    // purgeCache
+    // purgeCache, getStats
     index("cache_entries_expires").on(table.expiresAt),
     check("cache_entries_key", sql`octet_length(${table.key}) = 32`),
   ],
@@ -50,7 +50,7 @@ export const cacheFlights = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.key, table.callerId] }),
-    // purgeFlights
+    // purgeFlights, getStats
     index("cache_flights_held").on(table.heldUntil),
   ],
 );

@@ -29,16 +29,17 @@ export const callbackEvents = pgTable(
     expiresAt: time("expires_at"),
   },
   (table) => [
-    // exactly one event per job; getJob reads it
+    // exactly one event per job; findJob, purgeJobs and deleteJob read it
     uniqueIndex("callback_events_job").on(table.jobId),
-    // listEvents
+    // listEvents of an endpoint
     index("callback_events_endpoint").on(table.endpointId, table.id),
-    // listEvents of what needs an operator
+    // listEvents of what needs an operator; getStats
     index("callback_events_stuck")
       .on(table.state, table.id)
       .where(sql`state in ('DEAD_LETTER', 'DISCARDED')`),
+    // listEvents of a caller
     index("callback_events_caller").on(table.callerId, table.id),
-    // purgeEvents
+    // purgeEvents, getStats
     index("callback_events_expires")
       .on(table.expiresAt)
       .where(sql`expires_at is not null`),

@@ -131,15 +131,15 @@ export const jobs = pgTable(
     index("jobs_ended")
       .on(table.status, table.id)
       .where(sql`finished_at is not null`),
-    // reviewArtifacts: the youngest job that holds an artifact
+    // reviewArtifacts: the youngest job that holds an artifact; purgeTombstones: whether any names it
     index("jobs_artifact")
       .on(table.artifactId, table.finishedAt)
       .where(sql`artifact_id is not null`),
-    // purgeJobs
+    // purgeJobs, getStats
     index("jobs_expires")
       .on(table.expiresAt)
       .where(sql`expires_at is not null`),
-    // countEndedByHour. Rows lie about in the order of their ends, so block ranges are enough, and cost a settle nothing.
+    // countEndedInHour. Rows lie about in the order of their ends, so block ranges are enough, and cost a settle nothing.
     index("jobs_finished").using("brin", table.finishedAt),
     // listJobs by label; jobs without labels cost nothing
     index("jobs_labels")

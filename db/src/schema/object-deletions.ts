@@ -23,11 +23,11 @@ export const objectDeletions = pgTable(
       .default(sql`clock_timestamp()`),
   },
   (table) => [
-    // takeObjectDeletions, oldest first
+    // takeObjectDeletions, longest due first; getStats
     index("object_deletions_due").on(table.dueAt),
-    // the listing scrub: is this object on its way out
+    // listUnnamedObjects: is this object on its way out; and no object twice
     uniqueIndex("object_deletions_object").on(table.sha256, table.generation),
-    // one per blob, and the look at it when its blob goes
+    // one per blob; the check of the key when a blob goes
     uniqueIndex("object_deletions_blob")
       .on(table.blobId)
       .where(sql`blob_id is not null`),

@@ -31,9 +31,9 @@ export const storeFindings = pgTable(
     expiresAt: time("expires_at").notNull(),
   },
   (table) => [
-    // countFindings
+    // getStats
     index("store_findings_kind").on(table.kind, table.foundAt),
-    // purgeFindings
+    // purgeFindings, getStats
     index("store_findings_expires").on(table.expiresAt),
     check("store_findings_kind", sql`${table.kind} in ('MISSING', 'DAMAGED', 'ORPHAN')`),
   ],
