@@ -131,7 +131,7 @@ describe("while Postgres is away", () => {
     }
     expect((await away.send("GET", "/readyz", { key: null })).body).toMatchObject({
       status: "down",
-      checks: [{ name: "database", status: "down" }, {}, {}, {}, {}],
+      checks: [{ name: "database", status: "down" }, {}, {}, {}, {}, {}],
     });
     await away.proxy.restore();
     await expect

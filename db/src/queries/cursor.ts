@@ -16,9 +16,11 @@ export function parseCursor(cursor: string): string | null {
 /** The id behind a list's cursor; null: from the start. One that is not ours is refused. */
 export function readCursor(cursor: string | undefined): Result<string | null, DetailedFailure> {
   const afterId = cursor === undefined ? null : parseCursor(cursor);
-  if (cursor !== undefined && afterId === null) {
-    const details = [{ path: "cursor", message: "Give back a cursor as it came." }];
-    return failed({ ...localFailure("INVALID_REQUEST"), details });
-  }
-  return ok(afterId);
+  return cursor !== undefined && afterId === null ? refusedCursor() : ok(afterId);
+}
+
+/** The refusal of a cursor that no list of ours gave. */
+export function refusedCursor(): Result<never, DetailedFailure> {
+  const details = [{ path: "cursor", message: "Give back a cursor as it came." }];
+  return failed({ ...localFailure("INVALID_REQUEST"), details });
 }

@@ -3,8 +3,6 @@ import {
   type BudgetPeriod,
   type BudgetScope,
   type DetailedFailure,
-  failed,
-  localFailure,
   ok,
   type Page,
   type Result,
@@ -12,6 +10,7 @@ import {
 import { and, asc, eq, sql } from "drizzle-orm";
 import type { PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import { budgets } from "../schema/budgets.ts";
+import { refusedCursor } from "./cursor.ts";
 
 /** What was spent in one period. Caps are settings, so no row knows them. */
 export type BudgetRow = {
@@ -77,9 +76,7 @@ export function readBudgetCursor(cursor: string | undefined): Result<BudgetKey |
   if (cursor === undefined) return ok(null);
   const [scope, name, period, startsOn] = Buffer.from(cursor, "base64url").toString("latin1").split(" ");
   const key = BudgetKey.safeParse({ scope, name, period, startsOn });
-  if (key.success) return ok(key.data);
-  const details = [{ path: "cursor", message: "Give back a cursor as it came." }];
-  return failed({ ...localFailure("INVALID_REQUEST"), details });
+  return key.success ? ok(key.data) : refusedCursor();
 }
 
 function encodeKey({ scope, name, period, startsOn }: BudgetKey): string {

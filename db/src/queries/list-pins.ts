@@ -1,7 +1,8 @@
-import { type Page, type Pin, PinOwner } from "@keble-scraper/contract";
+import { type DetailedFailure, ok, type Page, type Pin, PinOwner, type Result } from "@keble-scraper/contract";
 import { and, asc, eq, gt, sql } from "drizzle-orm";
 import type { PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import { artifactPins } from "../schema/artifact-pins.ts";
+import { refusedCursor } from "./cursor.ts";
 
 /** A page of an artifact's pins, released ones too, by owner. `afterOwner` is the last owner of the page before. */
 export async function listPins(
@@ -38,8 +39,9 @@ function encodeOwnerCursor(owner: string): string {
   return Buffer.from(owner).toString("base64url");
 }
 
-/** The owner in a cursor of `listPins`; null when the text is none of ours. */
-export function parseOwnerCursor(cursor: string): string | null {
+/** The owner behind a cursor of `listPins`; null: from the start. One that is not ours is refused. */
+export function readOwnerCursor(cursor: string | undefined): Result<string | null, DetailedFailure> {
+  if (cursor === undefined) return ok(null);
   const owner = PinOwner.safeParse(Buffer.from(cursor, "base64url").toString());
-  return owner.success && encodeOwnerCursor(owner.data) === cursor ? owner.data : null;
+  return owner.success && encodeOwnerCursor(owner.data) === cursor ? ok(owner.data) : refusedCursor();
 }

@@ -1,5 +1,5 @@
 import { failed, ListPinsAnswer, ListPinsCall, localFailure, ok } from "@keble-scraper/contract";
-import { listPins as listPinRows, parseOwnerCursor } from "@keble-scraper/db";
+import { listPins as listPinRows, readOwnerCursor } from "@keble-scraper/db";
 import { findArtifact } from "@keble-scraper/db/commands/artifacts";
 import { procedure } from "../context.ts";
 import { visibleCaller } from "../visible-caller.ts";
@@ -9,12 +9,9 @@ export const listPins = procedure
   .input(ListPinsCall)
   .output(ListPinsAnswer)
   .query(async ({ ctx, input: { artifactId, principal, query } }) => {
-    const afterOwner = query.cursor === undefined ? null : parseOwnerCursor(query.cursor);
-    if (query.cursor !== undefined && afterOwner === null) {
-      const details = [{ path: "cursor", message: "Give back a cursor as it came." }];
-      return failed({ ...localFailure("INVALID_REQUEST"), details });
-    }
+    const after = readOwnerCursor(query.cursor);
+    if (!after.ok) return after;
     const found = await findArtifact(ctx.database.reads, artifactId, visibleCaller(principal));
     if (found === null) return failed(localFailure("NOT_FOUND"));
-    return ok(await listPinRows(ctx.database.reads, { artifactId, afterOwner, limit: query.limit }));
+    return ok(await listPinRows(ctx.database.reads, { artifactId, afterOwner: after.value, limit: query.limit }));
   });

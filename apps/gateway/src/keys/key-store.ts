@@ -8,11 +8,11 @@ import {
   type Principal,
   type Result,
 } from "@keble-scraper/contract";
-import { type Actor, type Database, findApiKeyByHash, listApiKeys, parseCursor } from "@keble-scraper/db";
+import { type Actor, type Database, findApiKeyByHash, listApiKeys, readCursor } from "@keble-scraper/db";
 import { createApiKey, hashApiKey, revokeApiKey } from "@keble-scraper/db/commands/keys";
 import { DependencyUnavailable } from "@keble-scraper/service";
 import { LRUCache } from "lru-cache";
-import { invalidRequest } from "../api-failure.ts";
+import { ApiFailure } from "../api-failure.ts";
 import { fromDatabase, inTime } from "../from-database.ts";
 
 /** The keys of a deployment. All but `authenticate` go to the database each time. */
@@ -114,11 +114,9 @@ export function createKeyStore(
         ),
       ),
     async list(query) {
-      const afterId = query.cursor === undefined ? null : parseCursor(query.cursor);
-      if (query.cursor !== undefined && afterId === null) {
-        throw invalidRequest("cursor", "This is no cursor of ours.");
-      }
-      return fromDatabase(() => listApiKeys(database.reads, { limit: query.limit, afterId }));
+      const after = readCursor(query.cursor);
+      if (!after.ok) throw new ApiFailure(after.failure);
+      return fromDatabase(() => listApiKeys(database.reads, { limit: query.limit, afterId: after.value }));
     },
     async revoke(id, by) {
       const revoked = await fromDatabase(() => revokeApiKey(database.commands, id, by, auditDays));
