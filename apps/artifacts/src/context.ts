@@ -4,8 +4,8 @@ import type { Clock } from "@keble-scraper/service";
 import { createProcedures } from "@keble-scraper/service";
 
 /**
- * What a link is to say. It holds until `expiresAtMs`, a whole second: finer times no link of S3 can carry. `contentType` and `disposition` are the headers
- * that its answer will have.
+ * What a link is to say. It holds until `expiresAtMs` (Unix milliseconds), a whole second: a link of S3 can carry no finer time.
+ * `contentType` and `disposition` are the headers that its answer will have.
  */
 export type DownloadRequest = {
   readonly key: BinaryKey;

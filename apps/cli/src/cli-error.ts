@@ -1,4 +1,7 @@
-/** What a shell sees. 0 is success; 1 a fault of ours, or a mismatch; each of the others one kind of thing the user can put right. */
+/**
+ * What a shell sees. 0 is success; 1 a fault of ours, a mismatch, or work that was told to stop; each of the others one kind of
+ * thing that the user can put right.
+ */
 export const EXIT_CODES = {
   FAULT: 1,
   /** What was compared does not agree (`reconcile`). */

@@ -21,7 +21,7 @@ process.on("uncaughtException", onFault);
 // A reader that went away (`up | head`) is no reason to end.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 
-// The S3 client's maker announces there which versions of Node its later releases want. Ours is pinned, and it is no user's business.
+// The S3 client would print which versions of Node its later releases want. Its version is pinned here: no user's business.
 process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
 
 const context: CliContext = {

@@ -2,9 +2,9 @@ import { openReconciliation, type Reconciliation } from "@keble-scraper/db/comma
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { CliContext } from "../cli-context.ts";
 import { CliError } from "../cli-error.ts";
+import { parseIsoTime } from "../parse-iso-time.ts";
 import { readSettings, UNREAD_SETTINGS } from "../read-settings.ts";
 import type { ParseLine } from "../reconcile/log-line.ts";
-import { parseIsoTime } from "../reconcile/log-time.ts";
 import { openLog, STDIN } from "../reconcile/open-log.ts";
 import { parseLocalLine } from "../reconcile/parse-local-line.ts";
 import { parseMinioLine } from "../reconcile/parse-minio-line.ts";
@@ -53,7 +53,7 @@ export function addReconcileCommand(program: Command, context: CliContext): void
 }
 
 async function runReconcile(context: CliContext, files: readonly string[], options: Options): Promise<void> {
-  const { artifacts, database: url } = readSettings(context, { base: UNREAD_SETTINGS });
+  const { artifacts, database } = readSettings(context, { base: UNREAD_SETTINGS });
   const { store } = artifacts;
   if ((store.kind === "LOCAL") !== (options.format === "local")) {
     const kind = store.kind === "LOCAL" ? "local store" : "bucket";
@@ -64,7 +64,7 @@ async function runReconcile(context: CliContext, files: readonly string[], optio
   };
   const place = store.kind === "LOCAL" ? null : store;
   const mismatches = await withDatabase(
-    url.url,
+    database.url,
     async ({ commands }) => {
       const reconciliation = await openReconciliation(commands);
       try {

@@ -95,5 +95,5 @@ function refuse(faults: readonly string[]): never {
 }
 
 function throwIfStopped(stop: AbortSignal): void {
-  if (stop.aborted) throw new CliError("USAGE", "Stopped between two batches.");
+  if (stop.aborted) throw new CliError("FAULT", "Stopped between two batches.");
 }

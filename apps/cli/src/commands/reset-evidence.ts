@@ -15,12 +15,12 @@ import {
   type ResetEvidence,
   type ResetRun,
 } from "@keble-scraper/db/commands/retention";
+import { parseIsoTime } from "../parse-iso-time.ts";
 import { appRoleOf, type ResetParts } from "./reset-plan.ts";
 
 /** What a reset's name looks like. */
 export const CAMPAIGN = /^[a-z0-9][a-z0-9.-]{0,63}$/u;
 
-const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/u;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
 
 /** The eight pieces of evidence as given, each of them perhaps missing. */
@@ -53,8 +53,9 @@ export type CheckedEvidence =
   | { readonly ok: false; readonly faults: readonly string[] };
 
 /**
- * Looks at all eight pieces and at what they are about, changing nothing. `run` is the campaign's that broke off: then what its
- * own deletions have changed (what was written, what is in the inventory, what the audit row says) is compared with what it recorded.
+ * Looks at all eight pieces and at what they are about, changing nothing. `run` is the campaign's that broke off, null: none.
+ * Then what its own deletions have changed (what was written, what is in the inventory, what the audit row says) is compared
+ * with what it recorded.
  */
 export async function checkEvidence(
   parts: ResetParts,
@@ -126,16 +127,12 @@ async function* checkWriters(
     yield `these may write: ${connections.map(({ application, pid }) => `${application} (${pid})`).join(", ")}`;
   }
   if (leases > 0) yield `${leases} leases are not over yet: wait for their end`;
-  if (!isMoment(writerStop)) yield "it must be a moment such as 2026-11-30T18:00:00Z";
+  if (parseIsoTime(writerStop) === null) yield "it must be a moment such as 2026-11-30T18:00:00Z";
   else if (!(await isPast(sql, writerStop))) yield "it must be over";
   else if (run === null) {
     const table = await findWriteSince(sql, writerStop);
     if (table !== null) yield `${table} was written to after it`;
   }
-}
-
-function isMoment(text: string): boolean {
-  return RFC3339.test(text) && !Number.isNaN(Date.parse(text));
 }
 
 type Snapshot = { readonly ok: true; readonly sha256: string } | { readonly ok: false; readonly why: string };

@@ -10,7 +10,7 @@ class RedisAway extends Error {
   override readonly name = "RedisAway";
 }
 
-/** How many keys the namespace holds. Throws when Redis can't be asked. */
+/** How many keys the namespace holds; one that Redis moves meanwhile may count twice. Throws when Redis can't be asked. */
 export async function countKeys(url: string, prefix: string): Promise<number> {
   return withRedis(url, async (redis) => {
     let count = 0;

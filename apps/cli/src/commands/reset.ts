@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { withDatabase } from "../with-database.ts";
 import type { Command } from "commander";
 import type { CliContext } from "../cli-context.ts";
 import { CliError } from "../cli-error.ts";
 import { toStoreError } from "../claim-artifact-store.ts";
 import { readSettings, UNREAD_SETTINGS } from "../read-settings.ts";
 import { toDatabaseError } from "../to-database-error.ts";
+import { withDatabase } from "../with-database.ts";
 import { applyReset } from "./reset-apply.ts";
 import { type ResetFlags, CAMPAIGN } from "./reset-evidence.ts";
 import { planAndReport } from "./reset-plan.ts";

@@ -6,7 +6,10 @@ import { CliError } from "../cli-error.ts";
 /** The name that stands for standard input. */
 export const STDIN = "-";
 
-/** A log's bytes, from a file or from standard input (`-`); a file named `.gz` is unpacked. USAGE when it can't be read; FAULT when `stop` aborts. */
+/**
+ * A log's bytes, from a file or from standard input (`-`); a file named `.gz` is unpacked. Throws CliError: USAGE when it can't be
+ * read, FAULT when `stop` aborts.
+ */
 export async function* openLog(name: string, stop: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     for await (const chunk of addAbortSignal(stop, openStream(name))) yield chunk as Uint8Array;

@@ -1,5 +1,5 @@
 import { malformed, type ParsedLine, parseRecord, textOf } from "./log-line.ts";
-import { parseIsoTime } from "./log-time.ts";
+import { parseIsoTime } from "../parse-iso-time.ts";
 
 /** What the download server of a local store logs of bytes that it sent, whole or cut off. */
 const READS: ReadonlySet<string> = new Set(["download.served", "download.cut"]);

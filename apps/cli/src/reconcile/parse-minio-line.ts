@@ -8,7 +8,7 @@ import {
   sentBytes,
   textOf,
 } from "./log-line.ts";
-import { parseIsoTime } from "./log-time.ts";
+import { parseIsoTime } from "../parse-iso-time.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -59,7 +59,10 @@ export function createRestHandler(route: RestRoute, parts: GatewayParts): (call:
   };
 }
 
-/** An id that is none names nothing, nor does a route that nobody knows. An owner's name is the caller's to choose: the procedure parses it. */
+/**
+ * An id that is none names nothing, nor does a route that nobody knows. An owner's name is the caller's to choose: the procedure
+ * parses it.
+ */
 function readNames(params: Readonly<Record<string, string>>): Record<string, string> {
   for (const [name, text] of Object.entries(params)) {
     if (name === "owner") {
