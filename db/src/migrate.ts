@@ -68,6 +68,16 @@ async function countKnown(): Promise<number> {
   return journal.entries.length;
 }
 
+/** `reconcile` works in a temporary table. Public may have the right; else it is given where the owner may give it. */
+async function grantTemporary(sql: postgres.Sql, role: string): Promise<void> {
+  const [rights] = await sql<{ database: string; has: boolean; mayGive: boolean }[]>`
+    select current_database() as database,
+           has_database_privilege(${role}, current_database(), 'TEMPORARY') as has,
+           has_database_privilege(current_database(), 'TEMPORARY WITH GRANT OPTION') as "mayGive"`;
+  if (rights === undefined || rights.has || !rights.mayGive) return;
+  await sql`grant temporary on database ${sql(rights.database)} to ${sql(role)}`;
+}
+
 /**
  * The app role reads and writes rows, but attempts and audit rows only by inserting (deletes of audit: its own clock), and only
  * reads which store is this database's and what was reset.
@@ -82,4 +92,5 @@ async function grantAppRole(sql: postgres.Sql, role: string): Promise<void> {
   await sql`revoke update, delete, truncate on attempts from ${name}`;
   await sql`revoke update, truncate on audit_events from ${name}`;
   await sql`revoke insert, update, delete, truncate on store_namespace, reset_runs from ${name}`;
+  await grantTemporary(sql, role);
 }

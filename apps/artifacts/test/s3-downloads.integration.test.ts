@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { type BinaryKey, createStore } from "@keble-scraper/artifact-store";
 import type { DownloadPurpose, Principal } from "@keble-scraper/contract";
 import { createDatabase, type Database, migrate } from "@keble-scraper/db";
+import { claimTestStore } from "@keble-scraper/db/testing";
 import { createInternalClient, parseSettings, type Settings } from "@keble-scraper/service";
 import { createTestDatabase, type S3Server, startS3, type TestDatabase } from "@keble-scraper/testkit";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Artifacts, createArtifacts } from "../src/app.ts";
 import type { ArtifactsRouter } from "../src/router.ts";
-import { claimTestStore } from "./claim-test-store.ts";
 import { captureLog, type CapturedLog, putBytes } from "./serving.ts";
 
 const never = new AbortController().signal;

@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Database, createDatabase, findJob, listAttempts, migrate } from "@keble-scraper/db";
 import { type NewJob, submitJobs } from "@keble-scraper/db/commands/intake";
+import { claimTestStore } from "@keble-scraper/db/testing";
 import { type Container, type Signals, parseSettings } from "@keble-scraper/service";
 import { type Origin, createTestDatabase, startOrigin, testRedis } from "@keble-scraper/testkit";
 import { createFetchWorker } from "../src/app.ts";
 import type { FetchingSettings } from "../src/settings.ts";
-import { claimTestStore } from "./claim-test-store.ts";
 
 /** A database, an origin and folders of their own, and workers on them. */
 export type FetchRig = AsyncDisposable & {

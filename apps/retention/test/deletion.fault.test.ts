@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { claimTestStore } from "@keble-scraper/db/testing";
 import { createTestSignals, testRedis } from "@keble-scraper/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createMaintenanceWorker } from "../src/app.ts";
-import { claimTestStore } from "./claim-test-store.ts";
 import { type DeletionRig, openDeletionRig, parseEnv } from "./deletion-rig.ts";
 
 let rig: DeletionRig;

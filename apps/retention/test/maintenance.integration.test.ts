@@ -5,6 +5,7 @@ import { createDatabase, type Database, findEvent, findJob, listAttempts, migrat
 import { claimDeliveries, registerEndpoint } from "@keble-scraper/db/commands/callbacks";
 import { claimJobs } from "@keble-scraper/db/commands/fetching";
 import { cancelJob, type NewJob, submitJobs } from "@keble-scraper/db/commands/intake";
+import { claimTestStore } from "@keble-scraper/db/testing";
 import {
   type Container,
   createBell,
@@ -27,7 +28,6 @@ import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createBeat, createMaintenanceWorker, createRetention } from "../src/app.ts";
 import type { RetentionSettings } from "../src/settings.ts";
-import { claimTestStore } from "./claim-test-store.ts";
 
 const logger = createLogger({ name: "test", level: "silent" });
 const never = new AbortController().signal;

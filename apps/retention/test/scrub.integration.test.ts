@@ -15,13 +15,13 @@ import {
 } from "@keble-scraper/artifact-store";
 import { createDatabase, findNamespace, hasStoredRows, migrate } from "@keble-scraper/db";
 import { advanceListing, listUnnamedObjects, openListing, queueOrphan } from "@keble-scraper/db/commands/artifacts";
+import { claimTestStore } from "@keble-scraper/db/testing";
 import { createLogger, parseSettings, type Settings, SYSTEM_CLOCK } from "@keble-scraper/service";
 import { createTestDatabase, startS3, type TestDatabase } from "@keble-scraper/testkit";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createMaintenanceWorker } from "../src/app.ts";
 import { createListingScrub, ORPHAN_AGE_MS } from "../src/scrub/create-listing-scrub.ts";
 import { scrubSteps } from "../src/scrub/scrub-steps.ts";
-import { claimTestStore } from "./claim-test-store.ts";
 
 const never = new AbortController().signal;
 const HOUR_MS = 3_600_000;

@@ -1,14 +1,20 @@
 import { claimStore, createStore } from "@keble-scraper/artifact-store";
-import { createDatabase } from "@keble-scraper/db";
-import { claimNamespace, completeNamespace } from "@keble-scraper/db/commands/artifacts";
-import type { Settings } from "@keble-scraper/service";
+import { claimNamespace } from "./commands/artifacts/claim-namespace.ts";
+import { completeNamespace } from "./commands/artifacts/complete-namespace.ts";
+import { createDatabase } from "./database.ts";
 
 const BY = { actor: "system:test", requestId: null };
 const POOLS = { applicationName: "test", commandConnections: 1, readConnections: 1, statementTimeoutMs: 20_000 };
 
-/** Claims the settings' store for a database, as `migrate` does for a deployment: without it no process that opens the store starts. */
+/** A store as the settings name it, and whose it is to be. */
+type TestStore = { readonly store: Parameters<typeof createStore>[0]; readonly namespaceOwner: string };
+
+/**
+ * For tests only, and so not in the main entry: claims the settings' store for a database, as `migrate` does for a deployment.
+ * Without it no process that opens the store starts.
+ */
 export async function claimTestStore(
-  { artifacts }: Pick<Settings, "artifacts">,
+  { artifacts }: { readonly artifacts: TestStore },
   { migrationUrl }: { readonly migrationUrl: string },
 ): Promise<void> {
   const { namespaceOwner: owner } = artifacts;
