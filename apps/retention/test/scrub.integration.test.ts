@@ -168,14 +168,21 @@ describe.each([
     await sql`delete from store_findings`;
   });
 
-  /** The two steps of a worker. `reads` counts what it reads, by hash. */
-  function openWorker(scrub: Partial<Settings["artifacts"]["scrub"]> = {}, read: BinaryStore["read"] = store.read) {
+  /** The two steps of a worker. `reads` counts what it reads, by hash. `claim`: of a database that claimed another store. */
+  function openWorker(
+    scrub: Partial<Settings["artifacts"]["scrub"]> = {},
+    read: BinaryStore["read"] = store.read,
+    claim: string | null = null,
+  ) {
     const reads: string[] = [];
     const { artifacts } = settings;
     const fence = createFence({
       store,
       owner: artifacts.namespaceOwner,
-      findNamespace: () => findNamespace(sql),
+      async findNamespace() {
+        const row = await findNamespace(sql);
+        return row === null || claim === null ? row : { ...row, claim };
+      },
       hasRows: () => hasStoredRows(sql),
     });
     const [listing, verifying] = scrubSteps({
@@ -243,12 +250,24 @@ describe.each([
     expect(logged("scrub.orphan_queued")).toHaveLength(2);
   });
 
+  test("A4 objects of a store that was put in this one's place are nobody's orphans", async () => {
+    const object = newObject();
+    await backend.plant(object, object.bytes);
+    await backend.setStoredAt(object, new Date(Date.now() - 25 * HOUR_MS));
+    const stranger = openWorker({}, store.read, crypto.randomUUID());
+    await expect(stranger.queueOrphans()).rejects.toThrow(FenceRefused);
+    expect(await findings()).toEqual([]);
+    expect(await sql`select 1 from object_deletions where generation = ${object.generation}`).toHaveLength(0);
+    expect(await openWorker().queueOrphans()).toBe(1);
+  });
+
   test("A3 an object whose deletion was completed since it was listed is no orphan", async () => {
     const object = newObject();
     await backend.plant(object, object.bytes);
     await backend.setStoredAt(object, new Date(Date.now() - 25 * HOUR_MS));
     const scrub = createListingScrub({
       store,
+      checkPlace: () => Promise.resolve(),
       openListing: () => openListing(sql, { everyMs: 24 * HOUR_MS, ageMs: ORPHAN_AGE_MS }),
       advanceListing: (from, next) => advanceListing(sql, from, next),
       async listUnnamedObjects(objects) {
@@ -280,6 +299,7 @@ describe.each([
             return store.list(cursor, 3);
           },
         },
+        checkPlace: () => Promise.resolve(),
         openListing: () => openListing(sql, { everyMs: 24 * HOUR_MS, ageMs: ORPHAN_AGE_MS }),
         advanceListing: (from, next) => advanceListing(sql, from, next),
         listUnnamedObjects: (listed) => listUnnamedObjects(sql, listed),

@@ -17,6 +17,8 @@ const PAGES_PER_RUN = 6;
 /** What looking for orphans works with. */
 export type ListingScrubParts = {
   readonly store: Pick<BinaryStore, "list" | "head">;
+  /** Throws unless the store is there and is the database's: another's objects have no row here, and are no orphans. */
+  checkPlace(): Promise<void>;
   openListing(): Promise<ListingPlace | null>;
   advanceListing(from: ListingPlace, next: string | null): Promise<boolean>;
   listUnnamedObjects(objects: readonly ListedObject[]): Promise<readonly ListedObject[]>;
@@ -36,7 +38,9 @@ export function createListingScrub(parts: ListingScrubParts): (signal: AbortSign
   /** Null: the signal aborted before the page was done. */
   async function scrubPage(objects: readonly ListedObject[], signal: AbortSignal): Promise<number | null> {
     let queued = 0;
-    for (const object of await parts.listUnnamedObjects(objects)) {
+    const unnamed = await parts.listUnnamedObjects(objects);
+    if (unnamed.length > 0) await parts.checkPlace();
+    for (const object of unnamed) {
       if (signal.aborted) return null;
       // A deletion that was completed since the listing has taken its row with it: then the object is gone as well.
       if ((await store.head(object)) === null) continue;

@@ -29,8 +29,11 @@ export type ScrubParts = {
 export function scrubSteps({ settings, sql, store, fence, clock, logger }: ScrubParts): readonly Step[] {
   const { downloadUrlMs: urlMs, scrub } = settings.artifacts;
   const { auditDays: auditRetentionDays } = settings.retention;
+  // The fence again: it compares the store's own mark with the database's row, and changes nothing.
+  const checkPlace = () => fence.start(NEVER);
   const scrubListing = createListingScrub({
     store,
+    checkPlace,
     openListing: () => openListing(sql, { everyMs: PASS_EVERY_MS, ageMs: ORPHAN_AGE_MS }),
     advanceListing: (from, next) => advanceListing(sql, from, next),
     listUnnamedObjects: (objects) => listUnnamedObjects(sql, objects),
@@ -39,8 +42,7 @@ export function scrubSteps({ settings, sql, store, fence, clock, logger }: Scrub
   });
   const scrubBlobs = createBlobScrub({
     store,
-    // The fence again: it compares the store's own mark with the database's row, and changes nothing.
-    checkPlace: () => fence.start(NEVER),
+    checkPlace,
     takeBlob: () => takeBlobToVerify(sql, UNREAD_MS),
     putBackBlob: (blob) => putBackBlob(sql, blob),
     retireBlob: (blob, kind) => retireBlob(sql, blob, { kind, urlMs, auditRetentionDays }),
