@@ -281,6 +281,18 @@ describe("the turn", () => {
     expect((await database.commands`select purged from purge_turn`)[0]).toEqual({ purged: { jobs: 30 } });
   });
 
+  test("R2 a turn that was lost is made anew, and counts", async () => {
+    await insertExpiredJobs(database, { count: 3, attempts: 1 });
+    await owner`delete from purge_turn`;
+    const [first, second] = await Promise.all([
+      purge(database, "jobs", { rowsPerMinute: 2 }),
+      purge(database, "jobs", { rowsPerMinute: 2 }),
+    ]);
+    const rows = [first, second].map((answer) => (answer.verdict === "PURGED" ? answer.rows : 0));
+    expect(rows.reduce((sum, count) => sum + count)).toBe(2);
+    expect(await owner`select id, purged from purge_turn`).toEqual([{ id: 1, purged: { jobs: 2 } }]);
+  });
+
   test("R2 while somebody purges another is told so, and deletes nothing", async () => {
     await insertExpiredJobs(database, { count: 1, attempts: 1 });
     await owner.begin(async (tx) => {

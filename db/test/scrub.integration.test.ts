@@ -250,6 +250,12 @@ describe("the pass over the listing", () => {
     expect(await openListing(sql, DAY)).toMatchObject({ cursor: null });
   });
 
+  test("begins anew when its place was lost", async () => {
+    await sql`delete from store_scrub`;
+    expect(await openListing(sql, DAY)).toMatchObject({ cursor: null });
+    await sql`update store_scrub set pass_started_at = pass_started_at - interval '1 day'`;
+  });
+
   test("a worker that another has overtaken moves nothing", async () => {
     const place = await openListing(sql, DAY);
     expect(await advanceListing(sql, place!, "b")).toBe(true);

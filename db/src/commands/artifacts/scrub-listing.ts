@@ -16,9 +16,10 @@ export async function openListing(
   options: { readonly everyMs: number; readonly ageMs: number },
 ): Promise<ListingPlace | null> {
   await sql`
-    update store_scrub set cursor = null, pass_started_at = clock_timestamp(), pass_ended_at = null
-    where id = 1 and (pass_started_at is null
-      or (pass_ended_at is not null and pass_started_at + make_interval(secs => ${options.everyMs / 1000}::float8) <= clock_timestamp()))`;
+    insert into store_scrub as s (id, pass_started_at) values (1, clock_timestamp())
+    on conflict (id) do update set cursor = null, pass_started_at = clock_timestamp(), pass_ended_at = null
+    where s.pass_started_at is null
+      or (s.pass_ended_at is not null and s.pass_started_at + make_interval(secs => ${options.everyMs / 1000}::float8) <= clock_timestamp())`;
   const [place] = await sql<ListingPlace[]>`
     select cursor, pass_started_at as "passStartedAt",
            clock_timestamp() - make_interval(secs => ${options.ageMs / 1000}::float8) as before

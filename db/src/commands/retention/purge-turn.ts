@@ -6,7 +6,8 @@ export type PurgeTurn = { readonly minute: string; readonly purged: number };
 
 /**
  * Takes the one turn to purge, until the transaction ends. Null: somebody else has it. A minute other than the one that
- * was written down has seen no purge yet.
+ * was written down has seen no purge yet. A turn that was lost, as by a restore in part, is made anew: without it nothing
+ * would ever be purged again, and nobody told.
  */
 export async function takePurgeTurn(tx: Tx, kind: PurgeKind): Promise<PurgeTurn | null> {
   const [turn] = await tx<PurgeTurn[]>`
@@ -15,7 +16,12 @@ export async function takePurgeTurn(tx: Tx, kind: PurgeKind): Promise<PurgeTurn 
     from purge_turn t cross join (select date_trunc('minute', clock_timestamp()) as minute) now
     where t.id = 1
     for update of t skip locked`;
-  return turn ?? null;
+  if (turn !== undefined) return turn;
+  const [made] = await tx<PurgeTurn[]>`
+    insert into purge_turn (id, minute) values (1, date_trunc('minute', clock_timestamp()))
+    on conflict (id) do nothing
+    returning minute::text as minute, 0 as purged`;
+  return made ?? null;
 }
 
 /** Counts `rows` of a kind in the turn's minute. */
