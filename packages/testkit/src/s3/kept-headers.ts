@@ -6,7 +6,8 @@ import type { S3Request } from "./s3-request.ts";
 const KEY_BYTES_MAX = 1024;
 const METADATA_BYTES_MAX = 2048;
 
-const KEPT = [
+/** Headers that an object keeps, and that a read may ask to be others by `response-<name>`. */
+export const KEPT_HEADERS = [
   "cache-control",
   "content-disposition",
   "content-encoding",
@@ -27,7 +28,7 @@ export function readKeptHeaders(request: S3Request): S3Result<Pick<StoredObject,
     bytes += Buffer.byteLength(own) + Buffer.byteLength(value);
   }
   if (bytes > METADATA_BYTES_MAX) return refuse("MetadataTooLarge");
-  const kept = KEPT.flatMap((name) => {
+  const kept = KEPT_HEADERS.flatMap((name) => {
     const value = request.headers.get(name);
     return value === undefined ? [] : [[name, value] as const];
   });

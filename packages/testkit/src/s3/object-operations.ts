@@ -1,4 +1,4 @@
-import { readKeptHeaders } from "./kept-headers.ts";
+import { KEPT_HEADERS, readKeptHeaders } from "./kept-headers.ts";
 import type { StoredObject } from "./object-table.ts";
 import { readRange } from "./read-range.ts";
 import { receiveBody } from "./receive-body.ts";
@@ -106,19 +106,10 @@ function describeObject(context: S3Context, request: S3Request, object: StoredOb
   };
 }
 
-const OVERRIDES = [
-  "cache-control",
-  "content-disposition",
-  "content-encoding",
-  "content-language",
-  "content-type",
-  "expires",
-];
-
 /** The `response-…` parameters, which only a signed request may have; every request here is signed. */
 function readOverrides(request: S3Request): S3Result<Record<string, string>> {
   const overrides: Record<string, string> = {};
-  for (const name of OVERRIDES) {
+  for (const name of KEPT_HEADERS) {
     const value = parameterOf(request, `response-${name}`);
     if (value === undefined) continue;
     if (/[^\t\x20-\x7e]/.test(value))
