@@ -1,3 +1,4 @@
+import { claimJobs, settleJobs, takeFlights } from "@keble-scraper/db/commands/fetching";
 import { cancelJob, type NewJob } from "@keble-scraper/db/commands/intake";
 import { createGate, type OriginAnswer } from "@keble-scraper/testkit";
 import { afterAll, expect, test } from "vitest";
@@ -111,6 +112,66 @@ test("A7 when the one that fetches fails, is cancelled or reads less than others
     expect([how, requestsOf(path).length]).toEqual([how, 2]);
     expect([how, (await untilEnded(rig, leader)).status]).toEqual([how, how === "cancelled" ? "CANCELLED" : "FAILED"]);
   }
+});
+
+test("A7 the first that finds the answer of another worker's fetch wakes the others", async () => {
+  const [key, { commands: sql }] = [newKey(), rig.database];
+  const leaderId = await rig.submit("/elsewhere", want(key, { transport: "RENDER" }));
+  const [leader] = (
+    await claimJobs(sql, {
+      transport: "RENDER",
+      of: "TRUSTED",
+      slots: 1,
+      leaseSeconds: 60,
+      afterCaller: "",
+      callerRunningMax: null,
+    })
+  ).leases;
+  if (leader === undefined) throw new Error("the leader was not claimed");
+  await takeFlights(sql, [{ ...leader, place: { key, callerId: "acme" }, seenAtMs: 0 }]);
+  const ids = await Promise.all([1, 2, 3].map(() => rig.submit("/elsewhere", want(key))));
+  // As they would be behind a crowd. One is on its way, sooner or later.
+  const putOff = () => sql`
+    update jobs set due_at = clock_timestamp() + interval '29 s'
+    where id = any(${ids.slice(1)}::uuid[]) and status = 'QUEUED' and attempt_number = 0 and due_at > clock_timestamp() + interval '100 ms'
+      and due_at < clock_timestamp() + interval '10 s'`;
+  for (let off = 0; off < 2;) off += (await putOff()).count;
+  const report = {
+    ...leader,
+    attemptId: crypto.randomUUID(),
+    outcome: "SUCCEEDED",
+    httpStatus: 200,
+    failure: null,
+  } as const;
+  const nothing = {
+    retryAfterMs: null,
+    bodyBytes: 0,
+    wireBytes: 0,
+    timings: {},
+    bytes: null,
+    hold: null,
+    quarantine: null,
+  };
+  const free = { hasReservation: false, costMicros: 0, providerRequestId: null, next: "FINISH", waitMs: 0 } as const;
+  const result = {
+    httpStatus: 200,
+    finalUrl: "http://127.0.0.1/elsewhere",
+    redirects: [],
+    headers: {},
+    route: "DIRECT",
+    fromCache: false,
+  };
+  const types = { contentType: { declared: null, sniffed: null }, charset: { declared: null, detected: null } };
+  const cache = { key, isShared: false, marksOwn: false, etag: null, lastModified: null };
+  await settleJobs(sql, [{ ...report, ...nothing, ...free, result: { ...result, ...types }, cache }], {
+    jobRetentionMs: 1_000_000,
+    abortGraceMs: 2_000,
+  });
+  const startedAt = performance.now();
+  const jobs = await Promise.all(ids.map((id) => untilEnded(rig, id)));
+  expect(jobs.map((job) => job.result?.fromCache)).toEqual([true, true, true]);
+  expect(performance.now() - startedAt).toBeLessThan(10_000);
+  expect(await rig.read(leaderId)).toMatchObject({ status: "SUCCEEDED" });
 });
 
 test("J5 a job that waits for another's fetch ends at its deadline, uncounted", async () => {

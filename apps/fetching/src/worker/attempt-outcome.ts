@@ -14,7 +14,7 @@ export type Release = {
   readonly booking: Booking | null | undefined;
   /** Set when this route is closed to the job: it goes on by its next one, or ends with this. */
   readonly closedBy: LocalFailure | null;
-  /** True: another job is fetching what this one wants. */
+  /** True: another job is fetching what this one wants. It looks again at its caller's pace, and in `dueInMs` at the latest. */
   readonly waitsForFlight: boolean;
 };
 

@@ -3,6 +3,7 @@ import type { CachedAnswer, EndedJob } from "@keble-scraper/db";
 import type { Logger, RunControl, SettleLane, Signals } from "@keble-scraper/service";
 import type { AttemptOutcome, Release } from "./attempt-outcome.ts";
 import type { Followers } from "./cache/followers.ts";
+import type { LookPace } from "./cache/look-pace.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
 import type { StoreBody } from "./store-body.ts";
 
@@ -11,6 +12,7 @@ export type FinishParts = {
   readonly lane: SettleLane<AttemptReport, SettleVerdict>;
   readonly storeBody: StoreBody;
   readonly followers: Followers;
+  readonly pace: Pick<LookPace, "nextInMs">;
   dropCached(answer: CachedAnswer): Promise<void>;
   release(release: JobRelease): Promise<readonly EndedJob[]>;
   /** True for errors that say nothing of the row: Postgres is away. */
@@ -50,8 +52,9 @@ export async function finishAttempt(
     return;
   }
   if (outcome.kind === "RELEASED") {
-    parts.onEnded(await release(toJobRelease(job, outcome), control, parts));
-    const { dueInMs, horizonInMs, closedBy, waitsForFlight } = outcome;
+    const { horizonInMs, closedBy, waitsForFlight } = outcome;
+    const dueInMs = waitsForFlight ? Math.min(outcome.dueInMs, parts.pace.nextInMs(job.callerId)) : outcome.dueInMs;
+    parts.onEnded(await release(toJobRelease(job, { ...outcome, dueInMs }), control, parts));
     const cache = waitsForFlight ? "WAIT" : null;
     if (waitsForFlight) parts.followers.wait(job);
     parts.onDueIn(closedBy === null ? dueInMs : 0);

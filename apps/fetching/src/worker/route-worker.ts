@@ -44,6 +44,7 @@ import { createAttemptParts } from "./attempt-parts.ts";
 import { createFollowers } from "./cache/followers.ts";
 import { createGather } from "./cache/gather.ts";
 import { createJobCache } from "./cache/job-cache.ts";
+import { createLookPace } from "./cache/look-pace.ts";
 import { createCancelWatch } from "./cancel-watch.ts";
 import { createClaimNextJobs } from "./claim-next-jobs.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
@@ -165,7 +166,9 @@ export function createRouteWorker(
     isBusy: () => loop.running > 0,
     isOutage: isDatabaseOutage,
   });
+  const pace = createLookPace(clock.monotonicMs);
   const followers = createFollowers({
+    pace,
     wake: (jobs) => wakeWaitingJobs(sql, jobs),
     onWoken: () => loop.poke(),
     logger,
@@ -182,6 +185,7 @@ export function createRouteWorker(
     lane,
     storeBody: attemptParts.storeBody,
     followers,
+    pace,
     dropCached: cache.drop,
     release,
     isOutage: isDatabaseOutage,
@@ -220,9 +224,12 @@ export function createRouteWorker(
     },
     async run(job, control) {
       inHand.set(job.token, job);
-      followers.came(job);
+      const hasWaited = followers.came(job);
       try {
-        return await runAttempt(job, control, attemptParts);
+        const outcome = await runAttempt(job, control, attemptParts);
+        // The answer that it waited for is there, whoever fetched it.
+        if (hasWaited && outcome.kind === "TAKEN") followers.wake(job.cacheKey, "ANSWERED");
+        return outcome;
       } finally {
         inHand.delete(job.token);
       }

@@ -22,6 +22,7 @@ import type { Lessons } from "./lessons.ts";
 import type { ReserveMoney } from "./reserve-money.ts";
 import type { Sessions } from "./sessions.ts";
 import type { StoreBody } from "./store-body.ts";
+import { unlessDrained } from "./unless-drained.ts";
 import { costMicros, type Way, type Ways } from "./way.ts";
 
 /** What a run may use. */
@@ -64,7 +65,7 @@ export async function runAttempt(job: ClaimedJob, control: RunControl, parts: At
   if (advice?.kind === "TAKEN") return advice;
   if (advice?.kind === "STALE") return unsent(control);
   if (advice?.kind === "WAIT") {
-    return releaseSoon({ dueInMs: advice.ms, horizonInMs: advice.ms, waitsForFlight: true });
+    return releaseSoon({ dueInMs: advice.ms, waitsForFlight: true });
   }
   const way = parts.ways.get(job.route);
   // The route was configured at submit and is not any more.
@@ -128,7 +129,9 @@ async function dispatch(
     spooled = await spooling.finish();
     const { contentType, finalUrl, httpStatus } = fetched.response;
     const origin = { contentType: contentType.sniffed ?? contentType.declared, finalUrl, httpStatus };
-    const bytes = await parts.storeBody.store(spooled, origin);
+    const bytes = await unlessDrained(parts.storeBody.store(spooled, origin), control.signal);
+    // What is put all the same has no row: the listing scrub finds it.
+    if (bytes === null) return { kind: "REPORTED", report: handedBackReport(facts, fetched, 0), body: null };
     const outcome = { kind: "REPORTED" as const, report: succeededReport(facts, fetched, bytes), body: spooled };
     spooled = null;
     return outcome;

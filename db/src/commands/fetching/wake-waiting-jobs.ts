@@ -3,8 +3,11 @@ import type { Tx } from "../../database.ts";
 /** A job that was released to wait for another's fetch, and the number its last attempt had before that one was given back. */
 export type WaitingJob = { readonly id: string; readonly attemptNumber: number };
 
-/** The farthest that such a job's due time is ahead, and a little more: what is due later waits for something else. */
-const AHEAD_SECONDS = 1.1;
+/** The farthest that such a job's due time is ahead: what is due later waits for something else. */
+export const FLIGHT_WAIT_SECONDS_MAX = 30;
+
+/** Due times are rounded up, and the database's clock reads them later. */
+const AHEAD_SECONDS = FLIGHT_WAIT_SECONDS_MAX + 0.1;
 
 /**
  * Makes jobs due now that wait for another job's fetch. A job that has had an attempt since, is taken, or waits for a host or

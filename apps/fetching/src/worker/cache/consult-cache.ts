@@ -10,7 +10,7 @@ import type { CacheTerms } from "./cache-report.ts";
 export type CachingJob = ClaimedJob & { readonly cacheKey: string };
 
 /**
- * TAKEN: the job has ended with a stored answer. WAIT: another job fetches it, look again in `ms`. FETCH: it is this job's
+ * TAKEN: the job has ended with a stored answer. WAIT: another job fetches it, look again in `ms` at the latest. FETCH: it is this job's
  * to fetch; `stale` is an answer that is too old for it. STALE: the lease is no longer ours, or may not be.
  */
 export type CacheAdvice =
@@ -31,7 +31,7 @@ export type CacheParts = {
   isOutage(error: unknown): boolean;
 };
 
-/** How soon a job that waits for another's fetch looks again. */
+/** How soon a job looks again whose answers came and went. */
 const LOOK_AGAIN_MS = 1_000;
 /** Each further look means that an answer came or went meanwhile; past so many the job waits like others. */
 const LOOKS_MAX = 4;
@@ -88,5 +88,5 @@ async function consult(job: CachingJob, control: RunControl, parts: CacheParts):
 }
 
 function waitFor(leaseMs: number): CacheAdvice {
-  return { kind: "WAIT", ms: Math.max(0, Math.min(leaseMs, LOOK_AGAIN_MS)) };
+  return { kind: "WAIT", ms: Math.max(0, leaseMs) };
 }
