@@ -63,6 +63,14 @@ test("twenty migrations at once on an empty database apply each migration once",
   await asOwner(empty.migrationUrl, async (sql) => expect(await isSchemaReady(sql)).toBe(true));
 });
 
+test("the app role may make temporary tables, also where not everybody may", async () => {
+  await using empty = await createTestDatabase({ migrate: () => Promise.resolve(), template: "empty" });
+  const database = decodeURIComponent(new URL(empty.migrationUrl).pathname.slice(1));
+  await asOwner(empty.migrationUrl, (sql) => sql`revoke temporary on database ${sql(database)} from public`);
+  await migrate({ migrationUrl: empty.migrationUrl, appUrl: empty.url });
+  await asOwner(empty.url, (sql) => sql`create temporary table work (id int)`);
+});
+
 test("a database of a newer version is not migrated, and services of this version go on", async () => {
   await using database = await openTestDatabase();
   await asOwner(
