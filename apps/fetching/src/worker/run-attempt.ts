@@ -65,7 +65,7 @@ export async function runAttempt(job: ClaimedJob, control: RunControl, parts: At
   if (advice?.kind === "TAKEN") return advice;
   if (advice?.kind === "STALE") return unsent(control);
   if (advice?.kind === "WAIT") {
-    return releaseSoon({ dueInMs: advice.ms, horizonInMs: advice.ms, waitsForFlight: true });
+    return releaseSoon({ dueInMs: advice.ms, waitsForFlight: true });
   }
   const way = parts.ways.get(job.route);
   // The route was configured at submit and is not any more.
