@@ -266,13 +266,25 @@ describe("keble-scraper reconcile", () => {
   it("counts lines that it can't read, and names their places without their text", async () => {
     const secret = "a-signature-in-a-broken-line";
     const broken = [secret, "", `${secret} `.repeat(5_000), ...Array.from({ length: 30 }, () => secret)];
-    const { ended, entries, text } = await reconcile(broken, ["--format", "s3", "--json"]);
+    const [readable = ""] = await logOf("S3", async () => {
+      await store.list(null);
+    });
+    const { ended, entries, text } = await reconcile([...broken, readable], ["--format", "s3", "--json"]);
     expect(ended).toBe("well");
-    expect(entries.at(-1)).toMatchObject({ log: { lines: 32, malformed: 32 } });
+    expect(entries.at(-1)).toMatchObject({ log: { lines: 33, malformed: 32 } });
     const shown = entries.filter(({ type }) => type === "malformed");
     expect(shown).toHaveLength(20);
     expect(shown[1]).toMatchObject({ place: expect.stringMatching(/\.log:3$/) as string, reason: "too long" });
     expect(text).not.toContain(secret);
+  });
+
+  // It would say that every read has its row.
+  it("takes no log for an accounted one of which it can't read a line", async () => {
+    const log = await logOf("MINIO", async () => {
+      await store.list(null);
+    });
+    expect((await reconcile(log, ["--format", "minio"])).ended).toBe("well");
+    expect((await reconcile(log, ["--format", "s3"])).ended).toBe("USAGE");
   });
 
   it("reads the log of a local store's download server, and refuses the log of a store that the settings do not name", async () => {

@@ -63,7 +63,7 @@ async function runReconcile(context: CliContext, files: readonly string[], optio
     for (const line of options.json === true ? [toJsonLine(entry)] : toTextLines(entry)) context.print(line);
   };
   const place = store.kind === "LOCAL" ? null : store;
-  const mismatches = await withDatabase(
+  const { log, mismatches } = await withDatabase(
     database.url,
     async ({ commands }) => {
       const reconciliation = await openReconciliation(commands);
@@ -77,16 +77,19 @@ async function runReconcile(context: CliContext, files: readonly string[], optio
   ).catch((error: unknown) => {
     throw toDatabaseError(error, "SCRAPER_DATABASE_URL");
   });
+  if (log.lines > 0 && log.malformed === log.lines) {
+    throw new CliError("USAGE", `No line of the log is of the format ${options.format}: nothing was compared.`);
+  }
   if (mismatches > 0) throw new CliError("MISMATCH", "The access log and the audit do not agree.");
 }
 
-/** Prints the report; how many reads do not agree with the audit. */
+/** Prints the report; what became of the log's lines, and how many reads do not agree with the audit. */
 async function reconcile(
   reconciliation: Reconciliation,
   files: readonly string[],
   place: StorePlace,
   { options, print, stop }: { options: Options; print: (entry: ReportEntry) => void; stop: AbortSignal },
-): Promise<number> {
+): Promise<{ log: LogTally; mismatches: number }> {
   let shown = 0;
   const log = await takeLogs(
     files.map((name) => ({ name, bytes: openLog(name, stop) })),
@@ -113,7 +116,7 @@ async function reconcile(
   }
   const links = window === null ? null : { ...(await reconciliation.countLinks(window)), ...window };
   print({ type: "summary", log, links, mismatches });
-  return mismatches;
+  return { log, mismatches };
 }
 
 /** Without `--since` and `--until` the links are those signed while the log was written. */
