@@ -279,7 +279,7 @@ describe("keble-scraper reconcile", () => {
   });
 
   // It would say that every read has its row.
-  it("takes no log for an accounted one of which it can't read a line", async () => {
+  it("A6 takes no log for an accounted one of which it can't read a line", async () => {
     const log = await logOf("MINIO", async () => {
       await store.list(null);
     });
