@@ -87,7 +87,7 @@ async function storeArtifact(
     insert into artifacts (id, caller_id, blob_id, sha256, size_bytes, content_type, source_url, final_url, http_status, fetched_at)
     values (${id}, ${callerId}, ${blobId}, ${sha256}, ${bytes.byteLength}, ${contentType},
             'https://shop.example.com/', 'https://shop.example.com/p/page.html?token=t', 200, '2026-11-30T17:00:00.123Z')`;
-  const path = join(localDirectory(settings), "artifacts", key.sha256.slice(0, 2), `${key.sha256}.${key.generation}`);
+  const path = join(directory, "store", "artifacts", key.sha256.slice(0, 2), `${key.sha256}.${key.generation}`);
   return { id, key, path };
 }
 
@@ -312,7 +312,8 @@ test("readiness asks the database and the store", async () => {
       { name: "artifact-store", status: "ok" },
     ],
   });
-  expect((await readdir(localDirectory(settings))).length).toBe(1);
+  // A look-up leaves nothing behind.
+  expect(await readdir(join(directory, "store"))).toEqual(["artifacts"]);
 });
 
 test("a service that can't take its download port starts nothing and leaves nothing open", async () => {
@@ -324,11 +325,6 @@ test("a service that can't take its download port starts nothing and leaves noth
   await expect(second.start()).rejects.toThrow("EADDRINUSE");
   await second.stop(0);
 });
-
-function localDirectory({ artifacts }: Pick<Settings, "artifacts">): string {
-  if (artifacts.store.kind !== "LOCAL") throw new Error("the store is not a local directory");
-  return artifacts.store.directory;
-}
 
 function putPin(
   principal: Principal,
