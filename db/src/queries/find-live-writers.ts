@@ -7,7 +7,10 @@ export type LiveWriters = {
   readonly leases: number;
 };
 
-/** Looks for them. Of other roles a role sees name and user, not the kind of their backend. `appRole` null: the services have no role of their own, so that only their names tell them. */
+/**
+ * Looks for them. Of other roles a role sees name and user, not the kind of their backend. `appRole` null: the services have no
+ * role of their own, so that only their names tell them.
+ */
 export async function findLiveWriters(sql: Tx, appRole: string | null): Promise<LiveWriters> {
   const connections = await sql<{ application: string; pid: number }[]>`
     select application_name as application, pid from pg_stat_activity

@@ -17,7 +17,7 @@ const MARKS = {
 
 /**
  * A table with a row that was written after `since` (RFC 3339), the audit but for a reset's own rows included; null: there is
- * none. Throws nothing and decides nothing: a moment ahead is after every row.
+ * none, as for every moment that is still ahead. Reads tables whole where no index has the time.
  */
 export async function findWriteSince(sql: Tx, since: string): Promise<string | null> {
   for (const [table, columns] of Object.entries(MARKS)) {
