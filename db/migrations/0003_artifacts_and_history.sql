@@ -116,7 +116,7 @@ CREATE INDEX "jobs_expires" ON "jobs" USING btree ("expires_at") WHERE expires_a
 CREATE INDEX "jobs_finished" ON "jobs" USING brin ("finished_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "object_deletions_object" ON "object_deletions" USING btree ("sha256","generation");--> statement-breakpoint
 CREATE UNIQUE INDEX "object_deletions_blob" ON "object_deletions" USING btree ("blob_id") WHERE blob_id is not null;--> statement-breakpoint
-ALTER TABLE "blobs" DROP COLUMN "deleted_at";--> statement-breakpoint
+-- "blobs"."deleted_at" stays until the next migration: the version before reads it for as long as it still runs.
 ALTER TABLE "artifacts" ADD CONSTRAINT "artifacts_deleted" CHECK (("artifacts"."state" = 'DELETED') = ("artifacts"."deleted_at" is not null));--> statement-breakpoint
 ALTER TABLE "artifacts" ADD CONSTRAINT "artifacts_pin_count" CHECK ("artifacts"."pin_count" >= 0);--> statement-breakpoint
 ALTER TABLE "artifacts" ADD CONSTRAINT "artifacts_blob" CHECK (("artifacts"."state" = 'AVAILABLE') = ("artifacts"."blob_id" is not null));--> statement-breakpoint
