@@ -300,6 +300,23 @@ test("A7 callers share answers only where that is on, and only what is nobody's 
     expect([how, await run(path, job, shared, "acme")]).toMatchObject([how, { result: { fromCache: true } }]);
     expect([how, await run(path, job, shared, "globex")]).toMatchObject([how, { result: { fromCache: false } }]);
   }
+  const [hopKey, ownKey] = [newKey(), newKey()];
+  shared.origin.on("/to-a-session", (reply) =>
+    reply.send({ status: 302, reason: "Found", headers: { "Set-Cookie": "s=1", Location: "/session;s=1" } }),
+  );
+  shared.origin.on("/session;s=1", (reply) => reply.send({ body: "a session's" }));
+  await run("/to-a-session", want(hopKey), shared, "acme");
+  expect(await run("/to-a-session", want(hopKey), shared, "acme")).toMatchObject({ result: { fromCache: true } });
+  expect(await run("/to-a-session", want(hopKey), shared, "globex")).toMatchObject({ result: { fromCache: false } });
+  shared.origin.on("/turned-public", (reply) =>
+    reply.request.headers["if-none-match"] === undefined
+      ? reply.send({ headers: { ETag: '"1"', "Cache-Control": "private" }, body: "one caller's" })
+      : reply.send({ status: 304, reason: "Not Modified", headers: { "Cache-Control": "public" } }),
+  );
+  await run("/turned-public", want(ownKey), shared, "acme");
+  await age(ownKey, shared);
+  expect(await run("/turned-public", want(ownKey), shared, "acme")).toMatchObject({ result: { fromCache: true } });
+  expect(await run("/turned-public", want(ownKey), shared, "globex")).toMatchObject({ result: { fromCache: false } });
   const key = newKey();
   shared.origin.on("/everybodys", (reply) =>
     reply.send({ headers: { "Cache-Control": "public" }, body: "everybody's" }),

@@ -1,6 +1,6 @@
 import type { Failure } from "@keble-scraper/contract";
 import type { AttemptReport, StoredBytes } from "@keble-scraper/db/commands/fetching";
-import type { StoredResult } from "@keble-scraper/db";
+import { SHARED_CACHE, type StoredResult } from "@keble-scraper/db";
 import type { FetchOutcome } from "@keble-scraper/egress";
 import { type CacheTerms, toCacheReport } from "./cache/cache-report.ts";
 import { type Revalidation, toRenewedResult } from "./cache/revalidation.ts";
@@ -45,8 +45,7 @@ export function succeededReport(facts: AttemptFacts, fetched: Succeeded, bytes: 
     wireBytes: response.wireBytes,
     result,
     bytes,
-    cache:
-      isSuccess(response.httpStatus) && facts.caching !== null ? toCacheReport(facts.caching, response.headers) : null,
+    cache: isSuccess(response.httpStatus) && facts.caching !== null ? toCacheReport(facts.caching, response) : null,
   };
 }
 
@@ -58,13 +57,22 @@ export function renewedReport(
 ): AttemptReport {
   const { answer, stored, artifactId } = renewal;
   const result = toRenewedResult(renewal, fetched.response.headers);
-  const kept = toCacheReport(facts.caching, result.headers);
+  const { caching } = facts;
+  const kept = toCacheReport(caching, { ...fetched.response, headers: result.headers });
+  // What was fetched as its caller's own stays so: a 304 says nothing of how its bytes came.
+  const isShared = kept.isShared && answer.callerId === SHARED_CACHE;
   return {
     ...succeededReport({ ...facts, caching: null }, fetched, null),
     result,
     bytes: stored.bytes === null ? null : { kind: "SEEN", artifactId, ...stored.bytes },
     // A 304 need not repeat its validators (RFC 9110, 15.4.5).
-    cache: { ...kept, etag: kept.etag ?? answer.etag, lastModified: kept.lastModified ?? answer.lastModified },
+    cache: {
+      ...kept,
+      isShared,
+      marksOwn: caching.mayShare && !isShared,
+      etag: kept.etag ?? answer.etag,
+      lastModified: kept.lastModified ?? answer.lastModified,
+    },
   };
 }
 

@@ -16,7 +16,7 @@ import { planRead } from "../transport/read-verdict.ts";
 import { REFUSED_BYTES_MAX, toRefusedBody } from "../transport/refused-body.ts";
 import { readResponseHead, type ResponseHead } from "../transport/response-head.ts";
 import { type Stop, STOPPED, untilStop } from "../transport/stop.ts";
-import { toFetchResponse } from "../transport/to-fetch-response.ts";
+import { NO_REDIRECTS, toFetchResponse } from "../transport/to-fetch-response.ts";
 import { readMediaType } from "../content/media-type.ts";
 import type { Clock } from "../transport/clock.ts";
 import { CLOUDFLARE_FAILED, NOT_CLOUDFLARE } from "./cloudflare-codes.ts";
@@ -95,7 +95,7 @@ export async function callCloudflare(
     return fail(oddAnswer(head, CLOUDFLARE_FAILED, "EMPTY_ANSWER"));
   }
   const page = toPageHead(200, ask.capture);
-  return { kind: "ANSWER", response: await toFetchResponse(page, ask.url, [], decision.body, wireBytes) };
+  return { kind: "ANSWER", response: await toFetchResponse(page, ask.url, NO_REDIRECTS, decision.body, wireBytes) };
 }
 
 function decide(
@@ -160,7 +160,7 @@ async function readAnswer(
   const body = createSinkStage(sink, ask.maxBodyBytes);
   record.reads(body);
   if ((await writeAll(chunks, body, stop)) === STOPPED) return { kind: "STOPPED" };
-  return { kind: "ANSWER", response: await toFetchResponse(page, url, [], body, wireBytes) };
+  return { kind: "ANSWER", response: await toFetchResponse(page, url, NO_REDIRECTS, body, wireBytes) };
 }
 
 function fail(failure: UpstreamFailure, httpStatus: number | null = null): ProviderCallEnd {

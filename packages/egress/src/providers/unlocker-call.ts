@@ -7,7 +7,7 @@ import { toUpstreamFailure } from "../transport/failure-kind.ts";
 import { type HopDecision, judgeHead } from "../transport/judge-head.ts";
 import { planRefusedRead, type RefusedReading } from "../transport/refused-body.ts";
 import type { ResponseHead } from "../transport/response-head.ts";
-import { toFetchResponse } from "../transport/to-fetch-response.ts";
+import { NO_REDIRECTS, toFetchResponse } from "../transport/to-fetch-response.ts";
 import type { UnlockerApi } from "./probe-unlocker.ts";
 import type { ProviderClient } from "./provider-client.ts";
 import { toCallFailure } from "./provider-failure.ts";
@@ -108,7 +108,7 @@ export async function callUnlocker(
   if (page.kind === "FAIL") return failedPage(decision.head, page);
   const wall = page.screen?.found() ?? null;
   if (wall !== null) return walledPage(decision.head, wall, url);
-  return { kind: "ANSWER", response: await toFetchResponse(decision.head, url, [], page.body, wireBytes) };
+  return { kind: "ANSWER", response: await toFetchResponse(decision.head, url, NO_REDIRECTS, page.body, wireBytes) };
 }
 
 /** Whether the head said all: how the body went changes nothing then, unless the caller ended the attempt. */

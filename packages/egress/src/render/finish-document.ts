@@ -131,6 +131,7 @@ function toResponse(
     finalUrl: url.href,
     redirects: record.redirects,
     headers: head.headers,
+    redirectHeaders: record.redirectHeaders,
     contentType: { declared: artifact?.contentType ?? head.value("content-type"), sniffed: artifact?.essence ?? null },
     charset: { declared: isText ? "utf-8" : null, detected: isText ? "utf-8" : null },
     framing: head.framing,

@@ -106,7 +106,7 @@ async function followChain(
       if (hop.kind === "END") return hop.outcome;
       const next = hop.kind === "FOLLOW" ? hop : await show(hop, url, sink, rendering);
       if (next.kind === "END") return next.outcome;
-      record.redirects.push({ url: url.href, httpStatus: hop.head.httpStatus });
+      record.redirected(url, hop.head);
       // Scheme, host or port changed: nothing of the caller's goes there.
       if (next.url.origin !== url.origin) headers = {};
       ({ url } = next);

@@ -12,6 +12,7 @@ import {
   type FetchTimings,
   type RefusedBody,
 } from "./fetch-outcome.ts";
+import type { ResponseHead } from "./response-head.ts";
 import { hostKeyOf } from "./host-key.ts";
 import type { HopTimings } from "./hop-timings.ts";
 import type { SocketMeter } from "./socket-meter.ts";
@@ -21,7 +22,10 @@ import type { Stop } from "./stop.ts";
 export type AttemptRecord = {
   readonly timings: HopTimings;
   readonly progress: ExchangeProgress;
-  readonly redirects: { readonly url: string; readonly httpStatus: number }[];
+  readonly redirects: FetchResponse["redirects"];
+  readonly redirectHeaders: FetchResponse["redirectHeaders"];
+  /** The hop to `url` answered with a redirect, which is followed. */
+  redirected(url: VettedUrl, head: ResponseHead): void;
   /** A hop to `url` begins: no head of it is known yet. */
   beginHop(url: VettedUrl): void;
   /** A final head came. */
@@ -50,7 +54,8 @@ export function createAttemptRecord(options: {
   const startedAt = monotonicMs();
   const timings: HopTimings = { dnsMs: null, connectMs: null };
   const progress: ExchangeProgress = { sent: false, head: null, wireBytes: 0 };
-  const redirects: { readonly url: string; readonly httpStatus: number }[] = [];
+  const redirects: FetchResponse["redirects"][number][] = [];
+  const redirectHeaders: FetchResponse["redirectHeaders"][number][] = [];
   let ttfbMs: number | null = null;
   let body: SinkStage | null = null;
   let { url } = options;
@@ -82,6 +87,11 @@ export function createAttemptRecord(options: {
     timings,
     progress,
     redirects,
+    redirectHeaders,
+    redirected(from, { httpStatus, headers }) {
+      redirects.push({ url: from.href, httpStatus });
+      redirectHeaders.push(headers);
+    },
     beginHop(next) {
       url = next;
       progress.head = null;

@@ -83,7 +83,7 @@ async function followChain(chain: Chain): Promise<FetchOutcome> {
     const sent = await sendHop(chain, url, headers).finally(admitted.done);
     const next = await concludeHop(chain, url, sent);
     if (next.kind === "END") return next.outcome;
-    record.redirects.push({ url: url.href, httpStatus: next.head.httpStatus });
+    record.redirected(url, next.head);
     // A connection rests from the next turn of the loop on: the next hop, often to the same host, can take it then.
     if (parts.scope.reuse !== "NEVER") await new Promise(setImmediate);
     // Scheme, host or port changed: nothing of the caller's goes there.
@@ -156,8 +156,8 @@ async function concludeHop(
   if (decision?.kind !== "ANSWER") throw new Error("a response ended without a decision about its head");
   const wall = decision.screen?.found() ?? null;
   if (wall !== null) return end(block(record, wall, head, url));
-  const { redirects, progress } = record;
-  return end(record.succeed(await toFetchResponse(head, url, redirects, decision.body, progress.wireBytes)));
+  const { progress } = record;
+  return end(record.succeed(await toFetchResponse(head, url, record, decision.body, progress.wireBytes)));
 }
 
 /** A failed answer, with what was read of its body; a wall's page says so in there. */

@@ -17,6 +17,8 @@ export type FetchResponse = {
   /** The URLs that answered with a followed redirect, in order. */
   readonly redirects: readonly { readonly url: string; readonly httpStatus: number }[];
   readonly headers: ResponseHeaders;
+  /** The headers of those redirects, in order. Empty too where a provider followed them and did not say. */
+  readonly redirectHeaders: readonly ResponseHeaders[];
   /** `declared`: the header's value. `sniffed`: what the first bytes are; null for an empty body. */
   readonly contentType: { readonly declared: string | null; readonly sniffed: string | null };
   readonly charset: { readonly declared: string | null; readonly detected: string | null };

@@ -9,7 +9,7 @@ import type { ResponseHead } from "./response-head.ts";
 export async function toFetchResponse(
   head: ResponseHead,
   url: VettedUrl,
-  redirects: FetchResponse["redirects"],
+  { redirects, redirectHeaders }: Pick<FetchResponse, "redirects" | "redirectHeaders">,
   body: SinkStage | null,
   wireBytes: number,
 ): Promise<FetchResponse> {
@@ -20,6 +20,7 @@ export async function toFetchResponse(
     finalUrl: url.href,
     redirects,
     headers: head.headers,
+    redirectHeaders,
     contentType: { declared, sniffed: await sniffType(sample, declared) },
     charset: detectCharset(sample, declared),
     framing: head.framing,
@@ -28,3 +29,9 @@ export async function toFetchResponse(
     hasBody: body !== null,
   };
 }
+
+/** Of an answer whose redirects, if any, nobody told us of. */
+export const NO_REDIRECTS: Pick<FetchResponse, "redirects" | "redirectHeaders"> = {
+  redirects: [],
+  redirectHeaders: [],
+};

@@ -1,4 +1,4 @@
-import type { ResponseHeaders } from "@keble-scraper/egress";
+import type { FetchResponse, ResponseHeaders } from "@keble-scraper/egress";
 import type { ClaimedJob } from "../claimed-job.ts";
 
 /** Request headers that say nothing of who asks. */
@@ -13,8 +13,18 @@ export function isAnybodysRequest({ target, egress }: Pick<ClaimedJob, "target" 
   );
 }
 
-/** Whether an answer may be given to others than the caller whose job fetched it. */
-export function isAnybodysAnswer(headers: ResponseHeaders): boolean {
+/**
+ * Whether an answer may be given to others than the caller whose job fetched it. So must be each redirect on the way: one that
+ * sets a session's cookie may lead to a URL that names the session.
+ */
+export function isAnybodysAnswer({ headers, redirectHeaders }: AnswerHeaders): boolean {
+  return [headers, ...redirectHeaders].every(isAnybodysHead);
+}
+
+/** The headers of an answer and of the redirects that led to it. */
+export type AnswerHeaders = Pick<FetchResponse, "headers" | "redirectHeaders">;
+
+function isAnybodysHead(headers: ResponseHeaders): boolean {
   if (headers["set-cookie"] !== undefined || tokensOf(headers["vary"]).includes("*")) return false;
   const directives = tokensOf(headers["cache-control"]).map((directive) => directive.split("=")[0]?.trim() ?? "");
   return !directives.some((directive) => OWN_DIRECTIVES.includes(directive));

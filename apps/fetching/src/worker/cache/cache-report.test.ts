@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { toCacheReport } from "./cache-report.ts";
 
 const report = (headers: Record<string, string | string[]>, mayShare = false) =>
-  toCacheReport({ key: "k", mayShare }, headers);
+  toCacheReport({ key: "k", mayShare }, { headers, redirectHeaders: [] });
 
 test.each([
   ['"v1"', '"v1"'],
@@ -37,5 +37,7 @@ test.each<[string, Record<string, string | string[]>, boolean]>([
   ["Vary", { vary: "accept, cookie" }, true],
 ])("A7 an answer with %s is everybody's, where callers share: %j", (_what, headers, isShared) => {
   expect(report(headers, true)).toMatchObject({ isShared, marksOwn: !isShared });
+  const behind = { headers: {}, redirectHeaders: [{}, headers, {}] };
+  expect(toCacheReport({ key: "k", mayShare: true }, behind)).toMatchObject({ isShared, marksOwn: !isShared });
   expect(report(headers, false)).toMatchObject({ isShared: false, marksOwn: false });
 });

@@ -1,6 +1,5 @@
 import type { CacheReport } from "@keble-scraper/db/commands/fetching";
-import type { ResponseHeaders } from "@keble-scraper/egress";
-import { isAnybodysAnswer } from "./answer-scope.ts";
+import { type AnswerHeaders, isAnybodysAnswer } from "./answer-scope.ts";
 
 /** What an answer of this key may become: `mayShare`, everybody's. */
 export type CacheTerms = { readonly key: string; readonly mayShare: boolean };
@@ -11,14 +10,14 @@ const ETAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/;
 const DATE_CHARS_MAX = 64;
 
 /** What a 2xx leaves in the cache. Validators that are long, doubled or malformed are as good as absent. */
-export function toCacheReport({ key, mayShare }: CacheTerms, headers: ResponseHeaders): CacheReport {
-  const isShared = mayShare && isAnybodysAnswer(headers);
+export function toCacheReport({ key, mayShare }: CacheTerms, answer: AnswerHeaders): CacheReport {
+  const isShared = mayShare && isAnybodysAnswer(answer);
   return {
     key,
     isShared,
     marksOwn: mayShare && !isShared,
-    etag: readEtag(headers["etag"]),
-    lastModified: readDate(headers["last-modified"]),
+    etag: readEtag(answer.headers["etag"]),
+    lastModified: readDate(answer.headers["last-modified"]),
   };
 }
 
