@@ -16,15 +16,18 @@ import {
   takeFlights,
 } from "@keble-scraper/db/commands/fetching";
 import { createSettleLane, type RunControl } from "@keble-scraper/service";
+import { createGather } from "../gather.ts";
 import { type CacheAdvice, type CachingJob, consultCache } from "./consult-cache.ts";
-import { createGather } from "./gather.ts";
 
 /** The cache as a worker's attempts use it. */
 export type JobCache = {
   consult(job: CachingJob, control: RunControl): Promise<CacheAdvice>;
   /** All of an answer that was seen; null: it is not there any more, or can't be read now. */
   load(answer: CachedAnswer): Promise<StoredAnswer | null>;
-  /** Drops an answer that its target does not vouch for, or whose bytes are gone. While the database is away it stays, for the next who asks. */
+  /**
+   * Drops an answer that its target does not vouch for, or whose bytes are gone. While the database is away it stays, for the next
+   * who asks.
+   */
   drop(answer: CachedAnswer): Promise<void>;
 };
 

@@ -1,7 +1,13 @@
 /** Runs work that comes at about the same time as one. */
 export type Gather<R, V> = (request: R) => Promise<V>;
 
-/** Requests that come within 2 ms, as a body's look-up does, are one call of at most `max`; answers come in their order. */
+/** What a request may wait for others: a statement of its own costs more CPU than a small page's put. */
+const GATHER_MS = 2;
+
+/**
+ * Requests that come within 2 ms are one call of at most `max`; answers come in the order of their requests. A call that fails
+ * fails all of them, and the next is made anew.
+ */
 export function createGather<R, V>(options: {
   readonly max: number;
   run(requests: readonly R[]): Promise<readonly V[]>;
@@ -26,5 +32,3 @@ export function createGather<R, V>(options: {
     return list[place] as V;
   };
 }
-
-const GATHER_MS = 2;
