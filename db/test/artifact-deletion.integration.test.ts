@@ -280,6 +280,19 @@ describe("what a deletion leaves", () => {
     expect(await download()).toBe(false);
   });
 
+  test("A3 a tombstone stays until the audit clock, though the jobs that referred to it are erased before", async () => {
+    const artifact = await storeArtifact(database);
+    const [lease, failing] = await leases(database, 2);
+    await settle(database, succeededSeen(lease!, artifact));
+    const { bytes } = succeededSeen(failing!, artifact);
+    await settle(database, failedRetryably(failing!, { bytes, next: "FINISH" }));
+    await makeDue(database, artifact.id);
+    expect(await review(database, { artifactRetentionMs: 0, evidenceRetentionMs: 0 })).toMatchObject({ deleted: 1 });
+    await sql.begin((tx) => eraseJobs(tx, [lease!.id, failing!.id]));
+    expect(await deleteTombstones(sql, 10)).toEqual({ deleted: 0, reviewed: 0 });
+    expect(Math.abs((await dueInMs(artifact.id)) - 400 * DAY_MS)).toBeLessThan(10_000);
+  });
+
   test("A3 a tombstone stays until the audit clock, and while a job or an attempt refers to it", async () => {
     const [plain, referred] = await storeArtifacts(database, 2);
     const [lease] = await leases(database, 1);
@@ -298,6 +311,7 @@ describe("what a deletion leaves", () => {
     expect(await stateOf(database, referred!.id)).toMatchObject({ state: "DELETED" });
     expect(await deleteTombstones(sql, 10)).toEqual({ deleted: 0, reviewed: 0 });
     await sql.begin((tx) => eraseJobs(tx, [lease!.id]));
+    await makeDue(database, referred!.id);
     expect(await deleteTombstones(sql, 10)).toEqual({ deleted: 1, reviewed: 1 });
     // Nothing that still lives is ever taken for a tombstone.
     const living = await storeArtifact(database);

@@ -7,7 +7,7 @@ import type { Tx } from "../database.ts";
  *
  * The artifacts they held are to be looked at now. Only those whose rows are free: a settle locks artifacts in an order of
  * its own, and waiting for it here could be a deadlock. A row that is taken keeps its time: it is looked at when the hold
- * it had is over.
+ * it had is over. What is left of a deleted one keeps its own clock: it answers GONE until the audit's is over.
  */
 export async function eraseJobs(tx: Tx, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
@@ -16,7 +16,7 @@ export async function eraseJobs(tx: Tx, ids: readonly string[]): Promise<void> {
     update artifacts set review_at = least(review_at, clock_timestamp())
     where id in (
       select a.id from artifacts a
-      where a.id in (
+      where a.state = 'AVAILABLE' and a.id in (
         select j.artifact_id from jobs j where j.id = any(${ids}::uuid[]) and j.artifact_id is not null
         union
         select t.evidence_artifact_id from attempts t
