@@ -68,7 +68,10 @@ test("the app role may make temporary tables, also where not everybody may", asy
   const database = decodeURIComponent(new URL(empty.migrationUrl).pathname.slice(1));
   await asOwner(empty.migrationUrl, (sql) => sql`revoke temporary on database ${sql(database)} from public`);
   await migrate({ migrationUrl: empty.migrationUrl, appUrl: empty.url });
-  await asOwner(empty.url, (sql) => sql`create temporary table work (id int)`);
+  await asOwner(empty.url, async (sql) => {
+    await sql`create temporary table work (id int)`;
+    expect(await sql`select id from work`).toHaveLength(0);
+  });
 });
 
 test("a database of a newer version is not migrated, and services of this version go on", async () => {
