@@ -122,8 +122,8 @@ test("A1 J4 a put that a full or failing store refuses costs its job one LOST at
   const faulted = countLines(rig, "attempt.faulted");
   const ids = await Promise.all([full, failing, slow].map(({ path }) => submit(path)));
   await Promise.all(faults.map((fault) => fault.reached()));
-  await until("both attempts' end", () => (countLines(rig, "attempt.faulted") === faulted + 2 ? true : undefined));
-  expect(await Promise.all(ids.map(statusOf))).toEqual(["RUNNING", "RUNNING", "RUNNING"]);
+  await until("both attempts' end", () => (countLines(rig, "attempt.faulted") >= faulted + 2 ? true : undefined));
+  for (const status of await Promise.all(ids.map(statusOf))) expect(["RUNNING", "QUEUED"]).toContain(status);
   for (const fault of faults) fault.lift();
   const [fullId = "", failingId = "", slowId = ""] = ids;
   // Their leases have to end first. That of the slow one is renewed all the while.
