@@ -14,7 +14,7 @@ import {
 } from "./attempt-report.ts";
 import type { CacheAdvice } from "./cache/consult-cache.ts";
 import type { JobCache } from "./cache/job-cache.ts";
-import { canRevalidate, type Revalidation, toConditions } from "./cache/revalidation.ts";
+import { canRevalidate, isVouchedFor, type Revalidation, toConditions } from "./cache/revalidation.ts";
 import type { ClaimedJob } from "./claimed-job.ts";
 import type { Next } from "./decide-next.ts";
 import type { KeepEvidence } from "./keep-evidence.ts";
@@ -149,7 +149,7 @@ async function vouched(
   parts: AttemptParts,
 ): Promise<AttemptOutcome> {
   const { caching } = facts;
-  if (fetched.ok && caching !== null && fetched.response.finalUrl === again.stored.result.finalUrl) {
+  if (fetched.ok && caching !== null && isVouchedFor(again, fetched.response)) {
     const report = renewedReport({ ...facts, caching }, fetched, { ...again, artifactId: parts.createId() });
     return { kind: "REPORTED", report, body: null, renews: again.answer };
   }

@@ -1,6 +1,6 @@
 import type { CachedAnswer, StoredAnswer } from "@keble-scraper/db";
 import { expect, test } from "vitest";
-import { canRevalidate, toConditions, toRenewedResult } from "./revalidation.ts";
+import { canRevalidate, isVouchedFor, toConditions, toRenewedResult } from "./revalidation.ts";
 
 const answer = { etag: '"1"', lastModified: null } as CachedAnswer;
 const stored = {
@@ -22,6 +22,20 @@ test("only an answer with a validator is asked for, and only by routes that carr
     "if-none-match": '"1"',
     "if-modified-since": "then",
   });
+});
+
+test.each<[Record<string, string | string[]>, boolean]>([
+  [{}, true],
+  [{ etag: '"1"' }, true],
+  [{ etag: 'W/"1"' }, true],
+  [{ etag: '"2"' }, false],
+  [{ etag: ['"1"', '"2"'] }, false],
+])('A7 a 304 with %j vouches for an answer of ETag "1": %j', (headers, isVouched) => {
+  const finalUrl = "https://shop.example.com/";
+  const again = { answer, stored: { ...stored, result: { ...stored.result, finalUrl } } };
+  expect(isVouchedFor(again, { finalUrl, headers })).toBe(isVouched);
+  expect(isVouchedFor(again, { finalUrl: `${finalUrl}2`, headers })).toBe(false);
+  expect(isVouchedFor({ ...again, answer: { ...answer, etag: null } }, { finalUrl, headers })).toBe(true);
 });
 
 test("a 304 renews the headers of the answer, and says nothing of its body or its connection", () => {

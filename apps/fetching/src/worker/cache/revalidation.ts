@@ -1,6 +1,6 @@
 import type { Route } from "@keble-scraper/contract";
 import type { CachedAnswer, StoredAnswer, StoredResult } from "@keble-scraper/db";
-import type { ResponseHeaders } from "@keble-scraper/egress";
+import type { FetchResponse, ResponseHeaders } from "@keble-scraper/egress";
 
 /** A stored answer that is too old for its job, and that its target may vouch for again. */
 export type Revalidation = { readonly answer: CachedAnswer; readonly stored: StoredAnswer };
@@ -23,6 +23,24 @@ export function toConditions({ etag, lastModified }: CachedAnswer): Record<strin
     ...(etag === null ? {} : { "if-none-match": etag }),
     ...(lastModified === null ? {} : { "if-modified-since": lastModified }),
   };
+}
+
+/**
+ * Whether a 304 is of the very answer that is stored: of its URL, and, where both name their ETag, of the same one, weakly compared
+ * (RFC 9111, 4.3.4).
+ */
+export function isVouchedFor(
+  { answer, stored }: Revalidation,
+  { finalUrl, headers }: Pick<FetchResponse, "finalUrl" | "headers">,
+): boolean {
+  const { etag } = headers;
+  return (
+    finalUrl === stored.result.finalUrl && (etag === undefined || answer.etag === null || isSameEtag(etag, answer.etag))
+  );
+}
+
+function isSameEtag(one: string | readonly string[], other: string): boolean {
+  return typeof one === "string" && one.replace(/^W\//, "") === other.replace(/^W\//, "");
 }
 
 /** What the job gets of an answer that was vouched for: as it was stored, with the headers that the 304 renewed. */
