@@ -43,9 +43,11 @@ export async function serveExchange(
   const startedAt = performance.now();
   try {
     await serveRequest(serving, request, exchange, incoming, response);
-  } catch {
+  } catch (error) {
     // Cut on purpose, or the other side hung up: either way the connection is of no more use.
     socket.destroy();
+    // A bug of the stand-in's own must not pass for a service that hangs up.
+    if (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError) throw error;
   } finally {
     log.close(exchange, Math.round(performance.now() - startedAt));
   }
