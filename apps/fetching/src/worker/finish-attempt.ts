@@ -1,4 +1,9 @@
-import type { AttemptReport, Release as JobRelease, SettleVerdict } from "@keble-scraper/db/commands/fetching";
+import type {
+  AttemptReport,
+  CacheVerdict,
+  Release as JobRelease,
+  SettleVerdict,
+} from "@keble-scraper/db/commands/fetching";
 import type { CachedAnswer, EndedJob } from "@keble-scraper/db";
 import type { Logger, RunControl, SettleLane, Signals } from "@keble-scraper/service";
 import type { AttemptOutcome, Release } from "./attempt-outcome.ts";
@@ -37,39 +42,61 @@ export async function finishAttempt(
   control: RunControl,
   parts: FinishParts,
 ): Promise<void> {
-  const attempt = { jobId: job.id, callerId: job.callerId, attempt: job.attemptNumber, route: job.route };
-  if (outcome.kind === "ABANDONED") {
-    parts.logger.info({ ...attempt, why: String(control.signal.reason) }, "attempt.abandoned");
-    parts.followers.wake(job.cacheKey, "NOT_ANSWERED");
-    return;
+  switch (outcome.kind) {
+    case "ABANDONED":
+      parts.logger.info({ ...attemptOf(job), why: String(control.signal.reason) }, "attempt.abandoned");
+      parts.followers.wake(job.cacheKey, "NOT_ANSWERED");
+      return;
+    case "TAKEN":
+      return finishTaken(job, outcome.verdict, parts);
+    case "RELEASED":
+      return finishReleased(job, outcome, control, parts);
+    case "REPORTED":
+      return finishReported(job, outcome, control, parts);
   }
-  if (outcome.kind === "TAKEN") {
-    const { verdict } = outcome;
-    await parts.signals.reach("settled", verdict);
-    const { ageSeconds, ended } = verdict;
-    parts.logger.info({ ...attempt, cache: "HIT", ageSeconds, ended: ended?.status ?? null }, "attempt.ended");
-    if (ended !== null) parts.onEnded([ended]);
-    return;
-  }
-  if (outcome.kind === "RELEASED") {
-    const { horizonInMs, closedBy, waitsForFlight } = outcome;
-    const dueInMs = waitsForFlight ? Math.min(outcome.dueInMs, parts.pace.nextInMs(job.callerId)) : outcome.dueInMs;
-    parts.onEnded(await release(toJobRelease(job, { ...outcome, dueInMs }), control, parts));
-    const cache = waitsForFlight ? "WAIT" : null;
-    if (waitsForFlight) parts.followers.wait(job);
-    parts.onDueIn(closedBy === null ? dueInMs : 0);
-    parts.logger.info(
-      { ...attempt, dueInMs, horizonInMs, closedBy: closedBy?.code ?? null, cache },
-      "attempt.released",
-    );
-    return;
-  }
+}
+
+/** What each line of log about an attempt begins with. */
+function attemptOf({ id, callerId, attemptNumber, route }: ClaimedJob) {
+  return { jobId: id, callerId, attempt: attemptNumber, route };
+}
+
+async function finishTaken(job: ClaimedJob, verdict: CacheVerdict, parts: FinishParts): Promise<void> {
+  await parts.signals.reach("settled", verdict);
+  const { ageSeconds, ended } = verdict;
+  const line = { ...attemptOf(job), cache: "HIT", ageSeconds, ended: ended?.status ?? null };
+  parts.logger.info(line, "attempt.ended");
+  if (ended !== null) parts.onEnded([ended]);
+}
+
+async function finishReleased(
+  job: ClaimedJob,
+  outcome: Release,
+  control: RunControl,
+  parts: FinishParts,
+): Promise<void> {
+  const { horizonInMs, closedBy, waitsForFlight } = outcome;
+  const dueInMs = waitsForFlight ? Math.min(outcome.dueInMs, parts.pace.nextInMs(job.callerId)) : outcome.dueInMs;
+  parts.onEnded(await release(toJobRelease(job, { ...outcome, dueInMs }), control, parts));
+  const cache = waitsForFlight ? "WAIT" : null;
+  if (waitsForFlight) parts.followers.wait(job);
+  parts.onDueIn(closedBy === null ? dueInMs : 0);
+  const line = { ...attemptOf(job), dueInMs, horizonInMs, closedBy: closedBy?.code ?? null, cache };
+  parts.logger.info(line, "attempt.released");
+}
+
+async function finishReported(
+  job: ClaimedJob,
+  outcome: AttemptOutcome & { kind: "REPORTED" },
+  control: RunControl,
+  parts: FinishParts,
+): Promise<void> {
   try {
     await parts.signals.reach("settling", job);
     const { report, verdict } = await settle(outcome, control, parts);
     await parts.signals.reach("settled", verdict);
     const cache = job.cacheKey === null ? null : outcome.renews === undefined ? "MISS" : "REVALIDATED";
-    parts.logger.info({ ...attempt, ...lineOf(report, verdict), cache }, "attempt.ended");
+    parts.logger.info({ ...attemptOf(job), ...lineOf(report, verdict), cache }, "attempt.ended");
     if (report.hold !== null || report.quarantine !== null) parts.onShut();
     parts.followers.wake(job.cacheKey, report.cache == null ? "NOT_ANSWERED" : "ANSWERED");
     if (verdict.ended !== null) parts.onEnded([verdict.ended]);
