@@ -6,8 +6,7 @@ import { migrate } from "@keble-scraper/db";
 import { createTestDatabase, startS3, type TestDatabase } from "@keble-scraper/testkit";
 import postgres from "postgres";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { CliContext } from "../src/cli-context.ts";
-import { createProgram } from "../src/program.ts";
+import { textOfProgram } from "./run-program.ts";
 
 let folder: string;
 let database: TestDatabase;
@@ -24,27 +23,16 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function migrateCommand(env: Record<string, string> = {}, ...args: string[]): Promise<string> {
-  const lines: string[] = [];
-  const context: CliContext = {
-    env: {
-      SCRAPER_ENVIRONMENT: "test",
-      SCRAPER_DATABASE_URL: database.url,
-      SCRAPER_MIGRATION_DATABASE_URL: database.migrationUrl,
-      SCRAPER_STATE_DIRECTORY: folder,
-      SCRAPER_ARTIFACT_NAMESPACE_OWNER: "acme/main",
-      SCRAPER_AUDIT_RETENTION_DAYS: "1.5",
-      ...env,
-    },
-    stop: new AbortController().signal,
-    force: new AbortController().signal,
-    print: (line) => lines.push(line),
-    printError: (line) => lines.push(line),
-    ready: () => undefined,
-    self: { execPath: process.execPath, execArgv: [], script: "" },
-  };
-  await createProgram(context).parseAsync(["node", "keble-scraper", "migrate", ...args]);
-  return lines.join("\n");
+function migrateCommand(env: Record<string, string> = {}, ...args: string[]): Promise<string> {
+  return textOfProgram(["migrate", ...args], {
+    SCRAPER_ENVIRONMENT: "test",
+    SCRAPER_DATABASE_URL: database.url,
+    SCRAPER_MIGRATION_DATABASE_URL: database.migrationUrl,
+    SCRAPER_STATE_DIRECTORY: folder,
+    SCRAPER_ARTIFACT_NAMESPACE_OWNER: "acme/main",
+    SCRAPER_AUDIT_RETENTION_DAYS: "1.5",
+    ...env,
+  });
 }
 
 const markFile = () => join(folder, "artifacts", "artifacts", "owner");

@@ -7,10 +7,9 @@ import { PROCESS_KINDS } from "@keble-scraper/service";
 import { createTestDatabase, type TestDatabase } from "@keble-scraper/testkit";
 import { CommanderError } from "commander";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { CliContext } from "../src/cli-context.ts";
 import { withDatabase } from "../src/with-database.ts";
 import { PROCESSES } from "../src/process-table.ts";
-import { createProgram } from "../src/program.ts";
+import { textOfProgram } from "./run-program.ts";
 
 let database: TestDatabase;
 let folder: string;
@@ -24,25 +23,14 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-async function run(args: string[], env: Record<string, string> = {}): Promise<string> {
-  const lines: string[] = [];
-  const context: CliContext = {
-    env: {
-      SCRAPER_ENVIRONMENT: "test",
-      SCRAPER_DATABASE_URL: database.url,
-      SCRAPER_MIGRATION_DATABASE_URL: database.migrationUrl,
-      SCRAPER_STATE_DIRECTORY: join(folder, new URL(env["SCRAPER_DATABASE_URL"] ?? database.url).pathname),
-      ...env,
-    },
-    stop: new AbortController().signal,
-    force: new AbortController().signal,
-    print: (line) => lines.push(line),
-    printError: (line) => lines.push(line),
-    ready: () => undefined,
-    self: { execPath: process.execPath, execArgv: [], script: "" },
-  };
-  await createProgram(context).parseAsync(["node", "keble-scraper", ...args]);
-  return lines.join("\n");
+function run(args: string[], env: Record<string, string> = {}): Promise<string> {
+  return textOfProgram(args, {
+    SCRAPER_ENVIRONMENT: "test",
+    SCRAPER_DATABASE_URL: database.url,
+    SCRAPER_MIGRATION_DATABASE_URL: database.migrationUrl,
+    SCRAPER_STATE_DIRECTORY: join(folder, new URL(env["SCRAPER_DATABASE_URL"] ?? database.url).pathname),
+    ...env,
+  });
 }
 
 describe("keble-scraper keys", () => {

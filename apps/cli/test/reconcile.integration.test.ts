@@ -15,8 +15,7 @@ import { recordDownload } from "@keble-scraper/db/commands/artifacts";
 import { createTestDatabase, type S3Server, startS3, type TestDatabase } from "@keble-scraper/testkit";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { CliContext } from "../src/cli-context.ts";
-import { createProgram } from "../src/program.ts";
+import { runProgram } from "./run-program.ts";
 
 const never = new AbortController().signal;
 const PREFIX = "kept";
@@ -55,33 +54,23 @@ async function reconcile(
 ): Promise<{ entries: Entry[]; text: string; ended: string }> {
   const file = join(directory, options.name ?? `${uuidv7()}.log`);
   await writeFile(file, Buffer.isBuffer(log) ? log : log.map((line) => `${line}\n`).join(""));
-  const lines: string[] = [];
-  const context: CliContext = {
-    env: {
-      SCRAPER_ENVIRONMENT: "test",
-      SCRAPER_DATABASE_URL: testDatabase.url,
-      ...(options.env ?? {
-        SCRAPER_S3_ENDPOINT: s3.url,
-        SCRAPER_S3_BUCKET: s3.bucket,
-        SCRAPER_S3_ACCESS_KEY_ID: s3.accessKeyId,
-        SCRAPER_S3_SECRET_ACCESS_KEY: s3.secretAccessKey,
-        SCRAPER_S3_PREFIX: PREFIX,
-      }),
-    },
-    stop: never,
-    force: never,
-    print: (line) => lines.push(line),
-    printError: (line) => lines.push(line),
-    ready: () => undefined,
-    self: { execPath: process.execPath, execArgv: [], script: "" },
-  };
   const files = Array.from({ length: options.times ?? 1 }, () => file);
-  const ended = await createProgram(context)
-    .parseAsync(["node", "keble-scraper", "reconcile", ...args, ...files])
-    .then(
-      () => "well",
-      (error: unknown) => (error as { reason?: string }).reason ?? String(error),
-    );
+  const run = runProgram(["reconcile", ...args, ...files], {
+    SCRAPER_ENVIRONMENT: "test",
+    SCRAPER_DATABASE_URL: testDatabase.url,
+    ...(options.env ?? {
+      SCRAPER_S3_ENDPOINT: s3.url,
+      SCRAPER_S3_BUCKET: s3.bucket,
+      SCRAPER_S3_ACCESS_KEY_ID: s3.accessKeyId,
+      SCRAPER_S3_SECRET_ACCESS_KEY: s3.secretAccessKey,
+      SCRAPER_S3_PREFIX: PREFIX,
+    }),
+  });
+  const ended = await run.ended.then(
+    () => "well",
+    (error: unknown) => (error as { reason?: string }).reason ?? String(error),
+  );
+  const { lines } = run;
   const entries = args.includes("--json") ? lines.map((line) => JSON.parse(line) as Entry) : [];
   return { entries, text: lines.join("\n"), ended };
 }

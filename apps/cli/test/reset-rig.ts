@@ -14,8 +14,7 @@ import {
 } from "@keble-scraper/testkit";
 import { Redis } from "ioredis";
 import postgres from "postgres";
-import type { CliContext } from "../src/cli-context.ts";
-import { createProgram } from "../src/program.ts";
+import { textOfProgram } from "./run-program.ts";
 
 /** What a dry run printed, as far as tests look at it. */
 export type Report = {
@@ -75,19 +74,8 @@ export async function openResetRig(): Promise<ResetRig> {
     SCRAPER_S3_SECRET_ACCESS_KEY: s3.secretAccessKey,
   };
 
-  async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<string> {
-    const lines: string[] = [];
-    const context: CliContext = {
-      env: { ...base, ...env },
-      stop: new AbortController().signal,
-      force: new AbortController().signal,
-      print: (line) => lines.push(line),
-      printError: (line) => lines.push(line),
-      ready: () => undefined,
-      self: { execPath: process.execPath, execArgv: [], script: "" },
-    };
-    await createProgram(context).parseAsync(["node", "keble-scraper", ...args]);
-    return lines.join("\n");
+  function run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<string> {
+    return textOfProgram(args, { ...base, ...env });
   }
 
   const apply: ResetRig["apply"] = (flags, env) =>
