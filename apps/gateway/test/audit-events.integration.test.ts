@@ -76,6 +76,8 @@ describe("GET /v1/audit-events", () => {
     ["cursor", "AAAA"],
     ["action", "Not%20an%20action"],
     ["callerId", "a%20b"],
+    ["subject", "a%00"],
+    ["actor", "%00"],
     ["occurredAfter", "yesterday"],
     ["caller", "acme"],
   ])("refuses %s=%s with 400, and names it", async (name, value) => {

@@ -4,8 +4,11 @@ import { PageQuery, pageOf } from "./page.ts";
 import { Time, TimeInput } from "./time.ts";
 
 const Action = z.string().regex(/^[a-z][a-z0-9.-]{0,63}$/, "such as api-key.created");
-const Subject = z.string().min(1).max(300);
-const Actor = z.string().min(1).max(128);
+/** No row holds a NUL, and the database takes none in a question. */
+const isStorable = (text: string) => !text.includes("\0");
+const NO_NUL = "without NUL";
+const Subject = z.string().min(1).max(300).refine(isStorable, NO_NUL);
+const Actor = z.string().min(1).max(128).refine(isStorable, NO_NUL);
 
 /** One audited action: who did what to what, and for which request. */
 export const AuditEvent = z.strictObject({
