@@ -243,6 +243,16 @@ test("A6 while the bucket is down or refuses us, there is no link, no audit row 
   expect((await download(shop, id)).ok).toBe(true);
 });
 
+test("A6 a bucket that answers after the caller's time leaves no audit row", async () => {
+  const { id } = await storeArtifact("too late");
+  s3.fail({ operation: "HeadObject" }, { kind: "DELAY", until: 2_000 });
+  const call = { principal: shop, artifactId: id, requestId: "request-2", purpose: "ARTIFACT_DOWNLOAD" } as const;
+  const context = { deadlineAt: Date.now() + 1_000 };
+  await expect(calls.client.createDownload.mutate(call, { context })).rejects.toMatchObject({ reason: "TIMEOUT" });
+  expect(await log.line("download.given_up")).toMatchObject({ artifactId: id });
+  expect(await auditOf(id)).toEqual([]);
+});
+
 test("no log line holds a signature, a token of a URL or a secret", () => {
   const text = JSON.stringify(log.lines);
   for (const secret of ["X-Amz-Signature", "token=t", SERVICE_TOKEN, SECRET, s3.accessKeyId]) {

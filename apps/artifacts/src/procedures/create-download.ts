@@ -36,6 +36,11 @@ export const createDownload = procedure
     const presence = await lookUp(ctx, { artifactId, object });
     if (presence === "STORE_AWAY") return failed(localFailure("DEPENDENCY_UNAVAILABLE"));
     if (presence !== "WHOLE") return failed(localFailure("GONE"));
+    // The caller's time went by while the store was slow: a row would tell of a link that nobody got.
+    if (ctx.signal.aborted) {
+      ctx.logger.info({ artifactId, requestId }, "download.given_up");
+      return failed(localFailure("DEPENDENCY_UNAVAILABLE"));
+    }
 
     const auditId = uuidv7();
     const { generation, sha256 } = object;
