@@ -1,15 +1,10 @@
-import {
-  type BinaryStore,
-  claimStore,
-  createStore,
-  FenceRefused,
-  StoreUnavailable,
-} from "@keble-scraper/artifact-store";
+import { type BinaryStore, claimStore, createStore } from "@keble-scraper/artifact-store";
 import { type Adopted, claimNamespace, completeNamespace } from "@keble-scraper/db/commands/artifacts";
 import { findNamespace, hasStoredRows, listNewestBlobs, type Namespace, type Sql } from "@keble-scraper/db";
 import type { Settings } from "@keble-scraper/service";
 import type { CliContext } from "./cli-context.ts";
 import { CliError } from "./cli-error.ts";
+import { toStoreError } from "./to-store-error.ts";
 import { BY_CLI, withDatabase } from "./with-database.ts";
 
 /** How many of the newest objects a store is asked for before it is adopted. */
@@ -55,25 +50,6 @@ export async function claimArtifactStore(
   } finally {
     await store.stop(performance.now());
   }
-}
-
-/** What a command line ends with when a store is refused or away; any other error comes back as it is. */
-export function toStoreError(error: unknown): unknown {
-  if (error instanceof FenceRefused) {
-    const hint =
-      error.reason === "ROWS_WITHOUT_NAMESPACE"
-        ? " When the settings do name the store that holds them (the database comes from an earlier version), say so once: `keble-scraper migrate --adopt-artifacts` (or `keble-scraper up --adopt-artifacts`)."
-        : "";
-    return new CliError("STORE_REFUSED", `${error.reason}: ${error.message}${hint}`, { cause: error });
-  }
-  if (error instanceof StoreUnavailable) {
-    return new CliError(
-      "SERVER_MISSING",
-      `The artifact store can't be asked (${error.code}). Nothing is lost: run this again when it answers.`,
-      { cause: error },
-    );
-  }
-  return error;
 }
 
 /** A store that holds none of the newest objects is not the one to adopt: refused before anything is written. */

@@ -1,10 +1,10 @@
 import { type Container, SERVICE_NAMES, type ServiceName, type Settings } from "@keble-scraper/service";
-import { toStoreError } from "../claim-artifact-store.ts";
 import { checkSettingFiles } from "../check-setting-files.ts";
 import type { CliContext } from "../cli-context.ts";
 import { CliError } from "../cli-error.ts";
 import { type ProcessKind, PROCESSES } from "../process-table.ts";
 import { readSettings } from "../read-settings.ts";
+import { toStoreError } from "../to-store-error.ts";
 import { untilAborted } from "../until-aborted.ts";
 
 /**
