@@ -172,6 +172,25 @@ test("O2 a reset deletes objects, rows and keys, and leaves audit, keys, endpoin
   expect(await rig.run(["migrate"])).toBe("The database is up to date");
 });
 
+// A service that somebody starts in the middle of a reset stores bytes that the listing of objects had not seen.
+test("O2 what is stored while a reset runs goes too, its object before its row", async () => {
+  await using rig = await openResetRig();
+  const { flags } = await rig.plan();
+  const sha256 = "ab".repeat(32);
+  await rig.s3.plant(`artifacts/${sha256}/00000000000000ff`, Buffer.from("late"));
+  await rig.sql`
+    create function store_late() returns trigger language plpgsql as $$
+    begin
+      insert into blobs (id, sha256, generation, size_bytes)
+      values (gen_random_uuid(), decode(repeat('ab', 32), 'hex'), '00000000000000ff', 4) on conflict do nothing;
+      return null;
+    end $$`;
+  await rig.sql`create trigger store_late after delete on jobs for each statement execute function store_late()`;
+  await rig.apply(flags);
+  expect([...rig.s3.objects().keys()]).toEqual(["artifacts/owner"]);
+  expect(await rig.left()).toMatchObject({ rows: 0, keys: 0 });
+});
+
 test("O2 a reset that breaks off at the store, in Postgres or at Redis stays RUNNING and is finished by the same command", async () => {
   await using rig = await openResetRig();
   const { flags } = await rig.plan();

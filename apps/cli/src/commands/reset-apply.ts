@@ -59,15 +59,12 @@ export async function applyReset(parts: ResetParts, flags: ResetFlags): Promise<
   }
 }
 
-async function carryOut({ context, settings, sql }: ResetParts, campaign: string, store: BinaryStore): Promise<void> {
-  for (;;) {
-    throwIfStopped(context.stop);
-    const objects = await listResetObjects(sql, OBJECTS_PER_BATCH);
-    if (objects.length === 0) break;
-    await deleteObjects(store, objects);
-    await forgetResetObjects(sql, campaign, objects);
-  }
+async function carryOut(parts: ResetParts, campaign: string, store: BinaryStore): Promise<void> {
+  const { context, settings, sql } = parts;
+  await deleteNamedObjects(parts, campaign, store);
   for (const table of RESET_TABLES) {
+    // Rows that name objects: whoever wrote meanwhile, a service that was started too early, left some with their objects.
+    if (table === "object_deletions") await deleteNamedObjects(parts, campaign, store);
     do throwIfStopped(context.stop);
     while ((await deleteResetRows(sql, campaign, table)) > 0);
   }
@@ -75,6 +72,17 @@ async function carryOut({ context, settings, sql }: ResetParts, campaign: string
   const gone = await finishReset(sql, campaign, BY_CLI, settings.retention.auditDays);
   if (gone === null) throw new Error("the reset's run is gone");
   context.print(`${campaign} is done: ${gone.objects} objects, ${gone.rows} rows, ${gone.keys} keys of Redis are gone`);
+}
+
+/** Deletes every object that a row names, then those rows, batch by batch. */
+async function deleteNamedObjects({ context, sql }: ResetParts, campaign: string, store: BinaryStore): Promise<void> {
+  for (;;) {
+    throwIfStopped(context.stop);
+    const objects = await listResetObjects(sql, OBJECTS_PER_BATCH);
+    if (objects.length === 0) return;
+    await deleteObjects(store, objects);
+    await forgetResetObjects(sql, campaign, objects);
+  }
 }
 
 /** Deletes all of them, or throws once those under way have ended. */
