@@ -1,3 +1,4 @@
+import { untilBlocked } from "@keble-scraper/testkit";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import {
   type AttemptReport,
@@ -198,13 +199,7 @@ test("A7 a deletion that holds the blob is waited for and seen", async () => {
     await tx`select 1 from blobs where id = ${row?.blob_id ?? ""} for update`;
     await tx`select 1 from artifacts where id = ${row?.artifact_id ?? ""} for update`;
     const pending = take(lease, answer);
-    for (const until = performance.now() + 5_000; performance.now() < until;) {
-      // What a transaction saw of other sessions, it goes on seeing.
-      await tx`select pg_stat_clear_snapshot()`;
-      const [waits] =
-        await tx`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%cache_entries%' and datname = current_database()`;
-      if (waits !== undefined) break;
-    }
+    await untilBlocked(sql);
     await tx`update artifacts set state = 'DELETED', deleted_at = clock_timestamp(), blob_id = null where id = ${row?.artifact_id ?? ""}`;
     await tx`delete from cache_entries where artifact_id = ${row?.artifact_id ?? ""}`;
     await tx`update blobs set state = 'DELETING' where id = ${row?.blob_id ?? ""}`;

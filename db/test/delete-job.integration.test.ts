@@ -1,3 +1,4 @@
+import { untilBlocked } from "@keble-scraper/testkit";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { recordDownload } from "../src/commands/artifacts/index.ts";
@@ -41,13 +42,7 @@ async function whileHeld<T>(first: (tx: Tx) => Promise<unknown>, during: () => P
   await sql.begin(async (tx) => {
     await first(tx);
     running = during();
-    const answered = running.then(() => true);
-    const isWaiting = async () => {
-      const rows = await sql`
-        select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-      return rows.length > 0;
-    };
-    while (!(await Promise.race([isWaiting(), answered])));
+    await untilBlocked(sql, { answered: running });
   });
   if (running === undefined) throw new Error("nothing ran");
   return running;

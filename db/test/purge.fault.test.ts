@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { untilBlocked } from "@keble-scraper/testkit";
 import postgres from "postgres";
 import { expect, test } from "vitest";
 import { createDatabase } from "../src/database.ts";
@@ -132,13 +133,7 @@ async function inMidBatch(
   await owner.begin(async (tx) => {
     await tx`lock table attempts in share mode`;
     child.go();
-    for (;;) {
-      const waiting = await database.commands`
-        select 1 from pg_stat_activity
-        where datname = current_database() and application_name = ${child.name} and wait_event_type = 'Lock'`;
-      if (waiting.length > 0) break;
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    await untilBlocked(database.commands, { application: child.name });
     child.signal(signal);
   });
 }

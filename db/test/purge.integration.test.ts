@@ -3,6 +3,7 @@ import { createDatabase, type Database } from "../src/database.ts";
 import { countEndedInHour } from "../src/queries/count-ended-in-hour.ts";
 import { getStats } from "../src/queries/get-stats.ts";
 import { findJob } from "../src/queries/find-job.ts";
+import { untilBlocked } from "@keble-scraper/testkit";
 import postgres from "postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { v7 as uuidv7 } from "uuid";
@@ -145,7 +146,7 @@ describe("what is kept", () => {
       try {
         await gate`select pg_advisory_lock(77)`;
         const purging = purged(database, kind);
-        await untilBlocked();
+        await untilBlocked(database.commands, { application: "test" });
         await replayRowAsOwner(eventId);
         await gate`select pg_advisory_unlock(77)`;
         expect(await purging).toBe(0);
@@ -164,17 +165,6 @@ async function replayRowAsOwner(eventId: string): Promise<void> {
   await owner`
     insert into callback_deliveries (id, event_id, endpoint_id, trigger, ordinal, attempt_budget, due_at)
     select ${uuidv7()}, e.id, e.endpoint_id, 'REPLAY', 2, 3, now() from callback_events e where e.id = ${eventId}`;
-}
-
-/** Resolves when a statement of the test's pool waits for a lock. */
-async function untilBlocked(): Promise<void> {
-  for (;;) {
-    const waiting = await database.commands`
-      select 1 from pg_stat_activity
-      where datname = current_database() and application_name = 'test' and wait_event_type = 'Lock'`;
-    if (waiting.length > 0) return;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
 }
 
 describe("the clock of each kind", () => {

@@ -1,4 +1,4 @@
-import { createGate } from "@keble-scraper/testkit";
+import { createGate, untilBlocked } from "@keble-scraper/testkit";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import {
   type AttemptReport,
@@ -194,9 +194,8 @@ test("J2 a lease that expired while its reservation waited for the job's lock re
   let asked: Promise<string> | undefined;
   await sql.begin(async (tx) => {
     await tx`select 1 from jobs where id = ${id} for update`;
-    const answered = new AbortController();
-    asked = reserve(database, lease, 1_000).finally(() => answered.abort());
-    await untilBlocked(answered.signal);
+    asked = reserve(database, lease, 1_000);
+    await untilBlocked(sql, { answered: asked });
     for (;;) {
       const [row] = await tx`select 1 from jobs where id = ${id} and lease_until < clock_timestamp()`;
       if (row !== undefined) break;
@@ -293,7 +292,7 @@ test.each(["settle", "release", "cancel", "settle without its reservation"])(
     await sql.begin(async (tx) => {
       await tx`select 1 from jobs where id = ${lease.id} for update`;
       ending = end[name]?.();
-      await untilBlocked();
+      await untilBlocked(sql);
       // What reserveCost writes, in a transaction that the ending waits for: the budgets' rows are new to its snapshot.
       await tx`update jobs set reserved_micros = 1000, reserved_on = '2026-11-30' where id = ${lease.id}`;
       await tx`insert into budgets (scope, name, period, starts_on, reserved_micros) values
@@ -403,13 +402,4 @@ async function reservationOf(id: string): Promise<number | null> {
     { reserved: number | null }[]
   >`select reserved_micros::int as reserved from jobs where id = ${id}`;
   return row?.reserved ?? null;
-}
-
-/** Resolves once a statement waits for a lock, or when it did not have to. */
-async function untilBlocked(answered?: AbortSignal): Promise<void> {
-  while (answered?.aborted !== true) {
-    const rows = await sql`
-      select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-    if (rows.length > 0) return;
-  }
 }

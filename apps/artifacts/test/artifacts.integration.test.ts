@@ -6,7 +6,7 @@ import type { Principal } from "@keble-scraper/contract";
 import { createDatabase, type Database, migrate } from "@keble-scraper/db";
 import { claimTestStore } from "@keble-scraper/db/testing";
 import { createInternalClient, parseSettings, type Settings } from "@keble-scraper/service";
-import { createTestDatabase, type TestDatabase } from "@keble-scraper/testkit";
+import { createTestDatabase, type TestDatabase, untilBlocked } from "@keble-scraper/testkit";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Artifacts, createArtifacts } from "../src/app.ts";
@@ -256,14 +256,7 @@ test("A6 a download that meets a deletion waits for it, and is then refused", as
   await database.commands.begin(async (tx) => {
     await tx`select id from artifacts where id = ${id} for update`;
     answer = download(service("shop"), id);
-    await expect
-      .poll(async () => {
-        const [row] = await database.commands<{ waiting: boolean }[]>`
-          select count(*) > 0 as waiting from pg_stat_activity
-          where wait_event_type = 'Lock' and query like '%for key share%' and datname = current_database()`;
-        return row?.waiting;
-      })
-      .toBe(true);
+    await untilBlocked(database.commands);
     await tx`update artifacts set state = 'DELETED', blob_id = null, deleted_at = clock_timestamp() where id = ${id}`;
   });
   expect(await answer).toMatchObject({ ok: false, failure: { code: "GONE" } });

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { recoverDeliveries } from "@keble-scraper/db/commands/callbacks";
-import { createTestSignals, type ReceivedRequest, startTcpProxy } from "@keble-scraper/testkit";
+import { createTestSignals, type ReceivedRequest, startTcpProxy, untilBlocked } from "@keble-scraper/testkit";
 import { Webhook } from "standardwebhooks";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type CallbacksRig, isOver, openCallbacksRig, untilEvent } from "./callbacks-rig.ts";
@@ -110,17 +110,6 @@ async function answeredBehindProxy(path: string) {
   return { eventId, proxy, signals, settling };
 }
 
-/** Resolves when a statement of a worker waits for a lock. */
-async function untilBlocked(): Promise<void> {
-  for (;;) {
-    const waiting = await rig.database.commands`
-      select 1 from pg_stat_activity
-      where datname = current_database() and application_name = 'keble-worker-callbacks' and wait_event_type = 'Lock'`;
-    if (waiting.length > 0) return;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
-
 test("C3 a first try whose bytes an outage kept from being stored is spent on nothing: its count goes back", async () => {
   const path = rig.path();
   const { name } = await rig.register(path, { attemptBudget: 1 });
@@ -130,7 +119,7 @@ test("C3 a first try whose bytes an outage kept from being stored is spent on no
   await rig.database.commands.begin(async (tx) => {
     await tx`lock table jobs in access exclusive mode`;
     await rig.startWorker({ signals });
-    await untilBlocked();
+    await untilBlocked(rig.database.commands, { application: "keble-worker-callbacks" });
     await tx`
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'keble-worker-callbacks' and wait_event_type = 'Lock'`;
@@ -168,7 +157,7 @@ test("J2 a commit whose answer was lost is not made twice: the report is sent ag
   await rig.database.commands.begin(async (tx) => {
     await tx`select 1 from callback_events where id = ${eventId} for update`;
     settling.release();
-    await untilBlocked();
+    await untilBlocked(rig.database.commands, { application: "keble-worker-callbacks" });
     proxy.blackHole("ANSWERS");
   });
   await untilEvent(rig, eventId, isOver);

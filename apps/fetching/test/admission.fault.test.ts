@@ -6,7 +6,7 @@ import { claimJobs, type JobLease, takePaces } from "@keble-scraper/db/commands/
 import { type NewJob, submitJobs } from "@keble-scraper/db/commands/intake";
 import { type RunningServer, startRedis } from "@keble-scraper/local-servers";
 import { createLogger, SYSTEM_CLOCK } from "@keble-scraper/service";
-import { createTestDatabase, startTcpProxy, type TestDatabase } from "@keble-scraper/testkit";
+import { createTestDatabase, startTcpProxy, type TestDatabase, untilBlocked } from "@keble-scraper/testkit";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { type Admission, type AdmissionParts, createAdmission } from "../src/admission/admission.ts";
@@ -249,9 +249,7 @@ it("W1 while Redis is away a pace that two begin at once lets one of them go", a
   const second = await sql.begin(async (tx) => {
     expect(await takePaces(tx, paces, EARLY_MS)).toBeNull();
     const answer = takePaces(sql, paces, EARLY_MS);
-    const blocked = () =>
-      sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-    await expect.poll(async () => (await blocked()).length, { timeout: 5_000 }).toBe(1);
+    await untilBlocked(sql);
     return { answer };
   });
   expect(await second.answer).toMatchObject({ key: "pace:route:DIRECT" });
