@@ -49,6 +49,7 @@ export async function storeArtifacts(
   return rows;
 }
 
+/** Stores one such artifact. */
 export async function storeArtifact(database: Database, callerId = "acme"): Promise<TestArtifact> {
   const [artifact] = await storeArtifacts(database, 1, { callerId });
   return artifact!;
@@ -105,6 +106,7 @@ export function succeededSeen(lease: JobLease, artifact: Pick<TestArtifact, "blo
   return { ...report, bytes: { ...report.bytes!, kind: "SEEN", blobId: artifact.blobId } };
 }
 
+/** Settles reports by the default retentions. */
 export async function settle(database: Database, ...reports: readonly AttemptReport[]) {
   return settleJobs(database.commands, reports, OPTIONS);
 }

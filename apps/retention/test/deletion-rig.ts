@@ -40,12 +40,14 @@ export type DeletionRig = AsyncDisposable & {
   left(): Promise<{ deletions: number; deleting: number }>;
 };
 
+/** The settings of an environment that has no fault. */
 export function parseEnv(env: Record<string, string>): Settings {
   const parsed = parseSettings(env);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.faults));
   return parsed.value;
 }
 
+/** Opens a rig whose bucket is claimed by nobody yet. */
 export async function openDeletionRig(): Promise<DeletionRig> {
   const testDatabase = await createTestDatabase({ migrate });
   const s3 = await startS3();
