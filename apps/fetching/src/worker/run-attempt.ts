@@ -51,8 +51,8 @@ const QUARANTINED_MS = 15_000;
 
 /**
  * Runs one attempt: vets the target anew, takes a stored answer where the job wants one, else reserves what it may cost, fetches
- * it into the spool by the claim's route, makes the bytes durable. Knows neither queue nor SQL. Throws only for faults (the store is down, the spool is full, a browser
- * died): its lease then expires by itself.
+ * it into the spool by the claim's route, makes the bytes durable. Knows neither queue nor SQL. Throws only for faults (the store
+ * is down, the spool is full, a browser died): its lease then expires by itself.
  */
 export async function runAttempt(job: ClaimedJob, control: RunControl, parts: AttemptParts): Promise<AttemptOutcome> {
   if (!mayDispatch(job, control, parts)) return unsent(control);
