@@ -268,6 +268,37 @@ describe("keble-scraper reconcile", () => {
   });
 
   // It would say that every read has its row.
+  // Whoever reads an open bucket writes into its log: one line must not keep all others from being held against the audit.
+  it("A6 a read that says what no database takes is a mismatch like any other", async () => {
+    const { key } = await storeObject();
+    const line = (requestID: string, id: string, time = "2026-11-30T17:00:00Z") =>
+      JSON.stringify({
+        time,
+        requestID,
+        api: {
+          name: "GetObject",
+          bucket: s3.bucket,
+          object: `${PREFIX}/${key.sha256}/${key.generation}`,
+          statusCode: 200,
+        },
+        requestQuery: { "x-keble-audit-id": id },
+      });
+    const log = [
+      line("a", "\0"),
+      line("b\0", "\ud800"),
+      line("c".repeat(60_000), "x"),
+      line("d", "y".repeat(40_000)),
+      line("e", "z", "0000-01-01T00:00:00Z"),
+      line("f", "z", "9999-12-31T23:59:59-14:00"),
+    ];
+    const { ended, entries } = await reconcile(log, ["--format", "minio", "--json"]);
+    expect(ended).toBe("MISMATCH");
+    expect(mismatchesOf(entries).map(([reason]) => reason)).toEqual(
+      Array.from({ length: 3 }, () => "UNKNOWN_AUDIT_ID"),
+    );
+    expect(entries.at(-1)).toMatchObject({ log: { lines: 6, reads: 3, malformed: 3 } });
+  });
+
   it("A6 takes no log for an accounted one of which it can't read a line", async () => {
     const log = await logOf("MINIO", async () => {
       await store.list(null);

@@ -1,6 +1,6 @@
 import { parseBinaryKey } from "@keble-scraper/artifact-store";
 import type { Reconciliation, StoreRead } from "@keble-scraper/db/commands/artifacts";
-import type { LoggedRead, ParseLine } from "./log-line.ts";
+import type { LoggedRead, ParsedLine, ParseLine } from "./log-line.ts";
 import { type LogTextLine, readLines } from "./read-lines.ts";
 
 /** Where this deployment's objects are. `accessKeyId` is its own key; null: a local store, whose log has no bucket. */
@@ -86,7 +86,7 @@ export async function takeLogs(
 function takeLine(tally: LogTally, place: string, line: LogTextLine, options: TakeOptions): StoreRead | null {
   if (line.text?.trim() === "") return null;
   tally.lines += 1;
-  const parsed = line.text === null ? TOO_LONG : options.parse(line.text);
+  const parsed = bounded(line.text === null ? TOO_LONG : options.parse(line.text));
   if (parsed.kind === "MALFORMED") {
     tally.malformed += 1;
     options.onMalformed(place, parsed.reason);
@@ -124,6 +124,13 @@ function takeRead(tally: LogTally, place: string, read: LoggedRead, options: Tak
 }
 
 const TOO_LONG = { kind: "MALFORMED", reason: "too long" } as const;
+/** Stores name requests in some 16 to 40 characters; an index of the database takes some 2,700 bytes. */
+const REQUEST_ID_MAX = 500;
+
+function bounded(parsed: ParsedLine): ParsedLine {
+  const isLong = parsed.kind === "READ" && parsed.read.requestId.length > REQUEST_ID_MAX;
+  return isLong ? { kind: "MALFORMED", reason: "a request id too long" } : parsed;
+}
 
 function toObject(read: LoggedRead, place: StorePlace): ReturnType<typeof parseBinaryKey> {
   if (place === null) return parseBinaryKey(read.key);

@@ -1,5 +1,6 @@
 import type { Sql } from "../../database.ts";
 import { CLOCKS_APART_MS, firstIdAt } from "../../queries/id-at.ts";
+import { toStorableJson } from "../../to-storable-text.ts";
 
 /** One read of an object's bytes, as the store's own access log tells it. */
 export type StoreRead = {
@@ -111,7 +112,7 @@ export async function openReconciliation(sql: Sql): Promise<Reconciliation> {
       const added = await connection`
         insert into pg_temp.reconcile_reads (request_id, read_at, sha256, generation, audit_id, said_id, signed_by, place)
         select "requestId", at, sha256, generation, audit, said, "signedBy", place
-        from jsonb_to_recordset(${connection.json(rows)}) as read(
+        from jsonb_to_recordset(${connection.json(toStorableJson(rows))}) as read(
           "requestId" text, at timestamptz, sha256 text, generation text, audit uuid, said text, "signedBy" text, place text)
         on conflict (request_id) do nothing`;
       return added.count;
