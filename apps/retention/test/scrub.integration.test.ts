@@ -173,11 +173,12 @@ describe.each([
     scrub: Partial<Settings["artifacts"]["scrub"]> = {},
     read: BinaryStore["read"] = store.read,
     claim: string | null = null,
+    readOwner: BinaryStore["readOwner"] = store.readOwner,
   ) {
     const reads: string[] = [];
     const { artifacts } = settings;
     const fence = createFence({
-      store,
+      store: { ...store, readOwner },
       owner: artifacts.namespaceOwner,
       async findNamespace() {
         const row = await findNamespace(sql);
@@ -357,6 +358,23 @@ describe.each([
     }
     expect(await stateOf(artifact.id)).toBe("AVAILABLE");
     expect(await findings()).toEqual([]);
+  });
+
+  // A mount that comes back at once, or a proxy that answers for another bucket for a moment.
+  test("A3 a place that was away for as long as an object was looked for has lost nothing", async () => {
+    const artifact = await storeArtifact();
+    let asked = 0;
+    const isAway = () => (asked += 1) <= 2;
+    const worker = openWorker(
+      {},
+      (key, range) => (isAway() ? Promise.resolve(null) : store.read(key, range)),
+      null,
+      () => (isAway() ? Promise.resolve(null) : store.readOwner()),
+    );
+    await expect(worker.verify()).rejects.toThrow(FenceRefused);
+    expect(await stateOf(artifact.id)).toBe("AVAILABLE");
+    expect(await worker.verify()).toBe(1);
+    expect(await stateOf(artifact.id)).toBe("AVAILABLE");
   });
 
   test("A3 two workers at once read no object twice, longest unread first", async () => {

@@ -29,7 +29,7 @@ export type BlobScrubParts = {
 /**
  * Reads stored objects against their hashes, one at a time, longest unread first, until the minute's budget is spent, the
  * run's time is over, all have been read or the signal aborts. An object counts as missing or damaged when it was so
- * twice and the store is the right one: then its blob is retired. A store that fails says nothing about an object: the
+ * twice and the store was the right one in between: then its blob is retired. A store that fails says nothing about an object: the
  * run throws, and that object is read again when its turn comes, so that one which can't be read keeps none back. Returns
  * how many were read.
  */
@@ -56,11 +56,22 @@ export function createBlobScrub(parts: BlobScrubParts): (signal: AbortSignal) =>
     logger.warn(object, "scrub.retire_deferred");
   }
 
+  async function readInPlace(blob: BlobToVerify, signal: AbortSignal): Promise<ReadVerdict["verdict"]> {
+    try {
+      await parts.checkPlace();
+    } catch (error) {
+      await parts.putBackBlob(blob);
+      throw error;
+    }
+    return read(blob, signal);
+  }
+
   /** False: it was put back, because the signal aborted. */
   async function verify(blob: BlobToVerify, signal: AbortSignal): Promise<boolean> {
     const first = await read(blob, signal);
     if (first === "SOUND") return true;
-    const second = first === "ABORTED" ? first : await read(blob, signal);
+    // Between the two reads: a place that was away for both of them is away now.
+    const second = first === "ABORTED" ? first : await readInPlace(blob, signal);
     if (second === "ABORTED") {
       await parts.putBackBlob(blob);
       return false;
@@ -68,12 +79,6 @@ export function createBlobScrub(parts: BlobScrubParts): (signal: AbortSignal) =>
     if (second === "SOUND") {
       logger.warn({ sha256: blob.sha256, generation: blob.generation, first }, "scrub.unconfirmed");
       return true;
-    }
-    try {
-      await parts.checkPlace();
-    } catch (error) {
-      await parts.putBackBlob(blob);
-      throw error;
     }
     await retire(blob, second);
     return true;
