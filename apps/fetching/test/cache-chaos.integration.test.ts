@@ -13,7 +13,13 @@ const UNFINISHED_MAX = 150;
 const HOLD_MS = 200;
 const TERMS = { jobRetentionMs: 1_000_000_000, abortGraceMs: 2_000, limit: 100 };
 
-const rig = await openFetchRig({ SCRAPER_FETCH_SLOTS: "30", SCRAPER_CACHE_SHARED: "on" });
+// A claim whose answer was lost with its connection comes back with its lease's end.
+const rig = await openFetchRig({
+  SCRAPER_FETCH_SLOTS: "30",
+  SCRAPER_CACHE_SHARED: "on",
+  SCRAPER_LEASE_SECONDS: "6",
+  SCRAPER_CALLBACK_TIMEOUT_MS: "2000",
+});
 const { commands: sql } = rig.database;
 afterAll(() => rig[Symbol.asyncDispose]());
 
