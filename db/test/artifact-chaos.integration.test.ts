@@ -109,7 +109,7 @@ async function bytesOf(lease: JobLease, isPutAnyway: boolean): Promise<AttemptRe
 }
 
 async function work(): Promise<void> {
-  const leases = await claim(database, 1 + below(5), { of: random() < 0.8 ? "TRUSTED" : "SUSPECT" });
+  const leases = await claim(database, 1 + below(5), { of: random() < 0.8 ? "TRUSTED" : "SUSPECTS" });
   const reports: AttemptReport[] = [];
   for (const lease of leases) {
     if (lease.cacheKey !== null && random() < 0.6) {
@@ -187,7 +187,7 @@ async function download(): Promise<void> {
       artifactId: artifact.id,
       callerId: artifact.caller_id,
       kind: "SERVICE",
-      purpose: "DOWNLOAD",
+      purpose: "ARTIFACT_DOWNLOAD",
       expiresAt: new Date(until),
       sha256,
       generation,
@@ -316,7 +316,7 @@ async function drain(): Promise<void> {
   await sql`update jobs set lease_until = clock_timestamp() - interval '1 s' where lease_token is not null`;
   await recoverLeases(sql, { limit: 10_000, jobRetentionMs: 0 });
   for (;;) {
-    const leases = [...(await claim(database, 50)), ...(await claim(database, 1, { of: "SUSPECT" }))];
+    const leases = [...(await claim(database, 50)), ...(await claim(database, 1, { of: "SUSPECTS" }))];
     if (leases.length === 0) break;
     await settleJobs(
       sql,
