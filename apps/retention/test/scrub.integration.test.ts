@@ -277,10 +277,28 @@ describe.each([
         return unnamed;
       },
       queueOrphan: (orphan) => queueOrphan(sql, orphan, 400),
+      clock: SYSTEM_CLOCK,
       logger,
     });
     expect(await scrub(never)).toBe(0);
     expect(await findings()).toEqual([]);
+  });
+
+  test("A3 an object that is being written is no orphan, however far ahead the database's clock is", async () => {
+    const object = newObject();
+    await backend.plant(object, object.bytes);
+    const scrub = createListingScrub({
+      store,
+      checkPlace: () => Promise.resolve(),
+      openListing: () => openListing(sql, { everyMs: 24 * HOUR_MS, ageMs: -48 * HOUR_MS }),
+      advanceListing: (from, next) => advanceListing(sql, from, next),
+      listUnnamedObjects: (objects) => listUnnamedObjects(sql, objects),
+      queueOrphan: (orphan) => queueOrphan(sql, orphan, 400),
+      clock: SYSTEM_CLOCK,
+      logger,
+    });
+    expect(await scrub(never)).toBe(0);
+    await backend.remove(object);
   });
 
   test("A3 a pass that was killed goes on at its page, by whoever comes next", async () => {
@@ -305,6 +323,7 @@ describe.each([
         advanceListing: (from, next) => advanceListing(sql, from, next),
         listUnnamedObjects: (listed) => listUnnamedObjects(sql, listed),
         queueOrphan: (orphan) => queueOrphan(sql, orphan, 400),
+        clock: SYSTEM_CLOCK,
         logger,
       });
     await expect(open(2)(never)).rejects.toThrow("killed");

@@ -1,6 +1,6 @@
 import type { BinaryStore } from "@keble-scraper/artifact-store";
 import type { ListedObject, ListingPlace } from "@keble-scraper/db/commands/artifacts";
-import type { Logger } from "@keble-scraper/service";
+import type { Clock, Logger } from "@keble-scraper/service";
 
 /**
  * The age from which an object without a row is an orphan. A job's deadline is at most a day after its submit, and no
@@ -23,6 +23,7 @@ export type ListingScrubParts = {
   advanceListing(from: ListingPlace, next: string | null): Promise<boolean>;
   listUnnamedObjects(objects: readonly ListedObject[]): Promise<readonly ListedObject[]>;
   queueOrphan(object: ListedObject): Promise<boolean>;
+  readonly clock: Pick<Clock, "wallMs">;
   readonly pagesPerRun?: number;
   readonly logger: Logger;
 };
@@ -57,7 +58,9 @@ export function createListingScrub(parts: ListingScrubParts): (signal: AbortSign
       const place = await parts.openListing();
       if (place === null) break;
       const { items, nextCursor } = await store.list(place.cursor);
-      const old = items.filter((item) => item.storedAt < place.before).map((item) => item.key);
+      // By both clocks: the database's may have jumped ahead, and what is being written now is no orphan.
+      const beforeMs = Math.min(place.before.getTime(), parts.clock.wallMs() - ORPHAN_AGE_MS);
+      const old = items.filter((item) => item.storedAt.getTime() < beforeMs).map((item) => item.key);
       const queued = await scrubPage(old, signal);
       if (queued === null) break;
       total += queued;

@@ -38,6 +38,7 @@ export function scrubSteps({ settings, sql, store, fence, clock, logger }: Scrub
     advanceListing: (from, next) => advanceListing(sql, from, next),
     listUnnamedObjects: (objects) => listUnnamedObjects(sql, objects),
     queueOrphan: (object) => queueOrphan(sql, object, auditRetentionDays),
+    clock,
     logger,
   });
   const scrubBlobs = createBlobScrub({
