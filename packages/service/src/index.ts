@@ -37,6 +37,7 @@ export {
   type StoreSettings,
 } from "./settings.ts";
 export { createRepeater, type Repeater } from "./repeater.ts";
+export { pause } from "./timeout.ts";
 export { createSettleLane, type SettleLane } from "./settle-lane.ts";
 export { NO_SIGNALS, type Signals } from "./signals.ts";
 export type { ProxySettings, RouteMoney, RouteRate, RouteSettings } from "./route-settings.ts";

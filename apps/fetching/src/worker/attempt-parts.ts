@@ -14,6 +14,7 @@ import { createReserveMoney } from "./reserve-money.ts";
 import type { AttemptParts } from "./run-attempt.ts";
 import { createSessions } from "./sessions.ts";
 import { createStoreBody } from "./store-body.ts";
+import { createUntilStored } from "./until-stored.ts";
 import type { Ways } from "./way.ts";
 
 /** What the attempts of one worker share: what they learn, what they pay by and where their bytes go. Opens nothing. */
@@ -47,6 +48,7 @@ export function createAttemptParts(
     spool,
     storeBody,
     cache,
+    untilStored: createUntilStored({ random, onAway: (error) => logger.warn({ err: error }, "attempt.store_away") }),
     keepEvidence: createKeepEvidence({ spool, storeBody, logger }),
     allowedTargets: allowedTargetsOf(settings.fetching.allowedTargets),
     reserveMoney: createReserveMoney(sql, settings.callers),

@@ -23,6 +23,7 @@ import type { ReserveMoney } from "./reserve-money.ts";
 import type { Sessions } from "./sessions.ts";
 import type { StoreBody } from "./store-body.ts";
 import { unlessDrained } from "./unless-drained.ts";
+import type { UntilStored } from "./until-stored.ts";
 import { costMicros, type Way, type Ways } from "./way.ts";
 
 /** What a run may use. */
@@ -30,6 +31,7 @@ export type AttemptParts = {
   readonly ways: Ways;
   readonly spool: Spool;
   readonly storeBody: StoreBody;
+  readonly untilStored: UntilStored;
   readonly keepEvidence: KeepEvidence;
   readonly allowedTargets: AllowedTargets;
   readonly reserveMoney: ReserveMoney;
@@ -129,7 +131,9 @@ async function dispatch(
     spooled = await spooling.finish();
     const { contentType, finalUrl, httpStatus } = fetched.response;
     const origin = { contentType: contentType.sniffed ?? contentType.declared, finalUrl, httpStatus };
-    const bytes = await unlessDrained(parts.storeBody.store(spooled, origin), control.signal);
+    const body = spooled;
+    const storing = parts.untilStored(() => parts.storeBody.store(body, origin), control.signal);
+    const bytes = await unlessDrained(storing, control.signal);
     // What is put all the same has no row: the listing scrub finds it.
     if (bytes === null) return { kind: "REPORTED", report: handedBackReport(facts, fetched, 0), body: null };
     const outcome = { kind: "REPORTED" as const, report: succeededReport(facts, fetched, bytes), body: spooled };
