@@ -168,8 +168,8 @@ test("W2 deferred jobs of a held host are due when its hold ends; a claim clears
   expect(deferred?.in_seconds).toBeLessThan(31);
   expect(await deferredOf(other)).toMatchObject({ by: null });
   expect(await deferJobs(sql, { limit: 100, ...OPTIONS })).toMatchObject({ taken: 0, ended: [] });
-  await sql`update host_holds set held_until = clock_timestamp()`;
-  await sql`update jobs set due_at = clock_timestamp() where id = ${id}`;
+  await sql`update host_holds set held_until = clock_timestamp() - interval '1 s'`;
+  await sql`update jobs set due_at = clock_timestamp() - interval '1 s' where id = ${id}`;
   const leases = await claim(database);
   expect(leases.map((lease) => lease.id).toSorted()).toEqual([id, other].toSorted());
   expect(await deferredOf(id)).toMatchObject({ by: null });
