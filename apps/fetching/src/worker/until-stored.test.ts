@@ -2,7 +2,7 @@ import { StoreUnavailable } from "@keble-scraper/artifact-store";
 import { expect, test, vi } from "vitest";
 import { createUntilStored } from "./until-stored.ts";
 
-function openPuts(failures: readonly unknown[]) {
+function openPuts(failures: readonly Error[]) {
   const left = [...failures];
   let puts = 0;
   const told: string[] = [];
@@ -16,7 +16,7 @@ function openPuts(failures: readonly unknown[]) {
       untilStored(() => {
         puts += 1;
         const failure = left.shift();
-        return failure === undefined ? Promise.resolve("stored") : Promise.reject(failure as Error);
+        return failure === undefined ? Promise.resolve("stored") : Promise.reject(failure);
       }, signal),
   };
 }
