@@ -1,6 +1,7 @@
 import postgres from "postgres";
 import { expect, test } from "vitest";
 import { getStats } from "../src/queries/get-stats.ts";
+import { review } from "./artifact-fixtures.ts";
 import { registerOne } from "./callback-fixtures.ts";
 import { openTestDatabase, submitOne } from "./job-fixtures.ts";
 import { countRows, insertExpiredJobs, passMinute, purge } from "./purge-fixtures.ts";
@@ -75,6 +76,12 @@ test(
       select count(*)::int as count from artifacts a join blobs b on b.id = a.blob_id join artifact_pins p on p.artifact_id = a.id
       where a.state = 'AVAILABLE' and b.state = 'AVAILABLE' and a.review_at <= now()`;
     expect(held.count).toBe(PINNED);
+    expect(submitted).toBeGreaterThan(0);
+    let looked = 0;
+    for (let last = 1; last > 0; looked += last) last = (await review(database, { limit: 1_000 })).reviewed;
+    expect(looked).toBeGreaterThanOrEqual(PINNED);
+    expect(await owner`select 1 from artifacts where state = 'AVAILABLE'`).toHaveLength(PINNED);
+    expect(await owner`select 1 from blobs where state = 'AVAILABLE'`).toHaveLength(PINNED);
     await passMinute(database);
     expect(await purge(database, "jobs")).toEqual({ verdict: "PURGED", rows: 0, next: null });
     await owner.end({ timeout: 1 });

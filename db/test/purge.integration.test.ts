@@ -8,9 +8,10 @@ import postgres from "postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { v7 as uuidv7 } from "uuid";
 import { claimDeliveries, settleDeliveries } from "../src/commands/callbacks/index.ts";
+import { expireJobs, recoverLeases, releaseJobs, settleJobs } from "../src/commands/fetching/index.ts";
 import { cancelJob } from "../src/commands/intake/index.ts";
 import { claimOne, delivered, deliveryOf, endJob, registerOne, replayRow } from "./callback-fixtures.ts";
-import { openTestDatabase, submitOne } from "./job-fixtures.ts";
+import { claim, openTestDatabase, OPTIONS, passDeadline, submitOne, succeeded } from "./job-fixtures.ts";
 import { BATCH, countRows, insertExpiredJobs, passMinute, purge, purged, untilMinuteHas } from "./purge-fixtures.ts";
 
 let database: Awaited<ReturnType<typeof openTestDatabase>>;
@@ -53,6 +54,26 @@ async function setState(eventId: string, state: string): Promise<void> {
 
 const exists = async (table: "jobs" | "callback_events", id: string) =>
   (await database.commands`select 1 from ${database.commands(table)} where id = ${id}`).length === 1;
+
+test("R1 a job without an event gets its expiry at its end, however it ends", async () => {
+  const { commands } = database;
+  const [settled, cancelled, released, expired, lost] = await Promise.all(
+    Array.from({ length: 5 }, () => submitOne(database, { attemptBudget: 1 })),
+  );
+  await owner`update jobs set due_at = clock_timestamp() - interval '1 s'`;
+  const leases = new Map((await claim(database)).map((lease) => [lease.id, lease]));
+  await settleJobs(commands, [{ ...succeeded(leases.get(settled!)!), bytes: null }], OPTIONS);
+  await cancelJob(commands, { id: cancelled!, callerId: null }, OPTIONS);
+  await releaseJobs(commands, [{ ...leases.get(released!)!, dueInMs: 1_000, horizonInMs: 86_400_000 }], OPTIONS);
+  await owner`update jobs set lease_until = clock_timestamp() - interval '1 s' where id = ${lost!}`;
+  await recoverLeases(commands, { limit: 10, jobRetentionMs: OPTIONS.jobRetentionMs });
+  await passDeadline(database, expired!, 60_000);
+  await expireJobs(commands, { limit: 10, ...OPTIONS });
+  const rows = await owner<{ status: string; days: number }[]>`
+    select status, extract(epoch from expires_at - finished_at)::float8 / 86400 as days from jobs order by status`;
+  expect(rows.map((row) => row.status)).toEqual(["CANCELLED", "FAILED", "FAILED", "FAILED", "SUCCEEDED"]);
+  for (const { days } of rows) expect(days).toBeCloseTo(90, 3);
+});
 
 describe("what is kept", () => {
   test.each(["PENDING", "LEASED", "DEAD_LETTER"])(

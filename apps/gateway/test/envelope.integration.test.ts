@@ -85,7 +85,7 @@ describe("who may call", () => {
 });
 
 describe("what is not there", () => {
-  it.each(["/", "/v1", "/v1/nope", "/v1/jobs/", "/v2/jobs", "/docs", `/v1/artifacts/${ID}/pins`])(
+  it.each(["/", "/v1", "/v1/nope", "/v1/jobs/", "/v2/jobs", "/docs", "/console"])(
     "%s answers 404 with the envelope",
     async (path) => {
       const answer = await open.send("GET", path);
@@ -95,8 +95,10 @@ describe("what is not there", () => {
   );
 
   it.each([
-    ["DELETE", `/v1/jobs/${ID}`],
     ["POST", "/v1/callback-events/replay"],
+    ["POST", `/v1/callback-events/${ID}/replay`],
+    ["POST", `/v1/callback-events/${ID}/discard`],
+    ["POST", `/v1/callback-endpoints/${ID}/rotate-secret`],
     ["POST", `/v1/callback-endpoints/${ID}/test`],
   ])("%s %s is not served yet: 404", async (method, path) => {
     expect((await open.send(method, path)).status).toBe(404);
