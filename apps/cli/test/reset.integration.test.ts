@@ -238,6 +238,45 @@ test("O2 a reset that breaks off at the store, in Postgres or at Redis stays RUN
   expect((await actions(rig)).filter((action) => action === "reset.started")).toHaveLength(1);
 });
 
+test("O2 a reset that Postgres refuses at any table, at its beginning or at its end is finished by the same command", async () => {
+  await using rig = await openResetRig();
+  const { flags } = await rig.plan();
+  await rig.sql`
+    create function refuse() returns trigger language plpgsql as
+    $$ begin raise exception 'refused at % of %', lower(tg_op), tg_table_name; end $$`;
+  // Attempts go with their jobs.
+  const emptied = RESET_TABLES.filter((table) => table !== "attempts");
+  for (const table of emptied) {
+    await rig.sql`create trigger refuse before delete on ${rig.sql(table)} for each statement execute function refuse()`;
+  }
+  await rig.sql`create trigger refuse_begin before insert on reset_runs for each row execute function refuse()`;
+  await rig.sql`
+    create trigger refuse_end before update on reset_runs for each row when (new.state = 'DONE') execute function refuse()`;
+  await rig.sql`
+    create trigger refuse_audit before insert on audit_events for each row when (new.action = 'reset.done') execute function refuse()`;
+  const triggers = new Map([
+    ["insert reset_runs", "refuse_begin"],
+    ["update reset_runs", "refuse_end"],
+    ["insert audit_events", "refuse_audit"],
+  ]);
+  const refusals = new Set<string>();
+  let answer: unknown;
+  while (typeof answer !== "string") {
+    answer = await rig.apply(flags).catch((error: unknown) => error);
+    if (typeof answer === "string") break;
+    const [, operation = "", table = ""] = /refused at (\w+) of (\w+)/.exec(String(answer)) ?? [];
+    refusals.add(`${operation} ${table}`);
+    expect((await runOf(rig))?.state).toBe(table === "reset_runs" && operation === "insert" ? undefined : "RUNNING");
+    const name = triggers.get(`${operation} ${table}`) ?? "refuse";
+    await rig.sql`drop trigger ${rig.sql(name)} on ${rig.sql(table)}`;
+  }
+  expect([...refusals].toSorted()).toEqual(
+    [...triggers.keys(), ...emptied.map((table) => `delete ${table}`)].toSorted(),
+  );
+  expect(answer).toMatch(/^first is done: /);
+  expect(await rig.left()).toEqual({ rows: 0, keys: 0, objects: 1 });
+});
+
 test("O2 of two resets at once one works, and objects of a store that is not the database's are never deleted", async () => {
   await using rig = await openResetRig();
   const { flags } = await rig.plan();
