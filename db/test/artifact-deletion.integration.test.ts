@@ -137,7 +137,7 @@ describe("what holds an artifact", () => {
     await addEntry(artifact.id, -1);
     expect(await isDeletedByReview(database, artifact.id)).toBe(false);
     expect(Math.abs((await dueInMs(artifact.id)) - DAY_MS)).toBeLessThan(10_000);
-    await sql`update cache_entries set expires_at = clock_timestamp() where artifact_id = ${artifact.id}`;
+    await sql`update cache_entries set expires_at = clock_timestamp() - interval '1 s' where artifact_id = ${artifact.id}`;
     expect(await isDeletedByReview(database, artifact.id)).toBe(true);
     expect(await entries(artifact.id)).toBe(0);
   });

@@ -44,7 +44,7 @@ export async function storeArtifacts(
     )
     insert into artifacts (id, caller_id, blob_id, sha256, size_bytes, source_url, final_url, http_status, fetched_at, review_at)
     select id, ${callerId}, blob_id, decode(sha256, 'hex'), 5, 'https://shop.example.com/', 'https://shop.example.com/', 200,
-           clock_timestamp(), clock_timestamp() + ${isDue ? "0" : "1 day"}::interval
+           clock_timestamp(), clock_timestamp() + ${isDue ? "-1 second" : "1 day"}::interval
     from input`;
   return rows;
 }
@@ -64,7 +64,7 @@ export async function stateOf(database: Database, id: string) {
 
 /** Makes artifacts due now, as time does. */
 export async function makeDue(database: Database, ...ids: readonly string[]): Promise<void> {
-  await database.commands`update artifacts set review_at = clock_timestamp() where id = any(${ids}::uuid[])`;
+  await database.commands`update artifacts set review_at = clock_timestamp() - interval '1 s' where id = any(${ids}::uuid[])`;
 }
 
 /** One review of whatever is due. */

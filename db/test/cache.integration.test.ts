@@ -129,7 +129,7 @@ test("A7 only an answer that is young enough, small enough, of the same key and 
   expect(taken).toMatchObject({ verdict: "SETTLED" });
   expect(Math.floor((taken?.ageSeconds ?? 0) / 60)).toBe(61);
   expect(await countEntries()).toBe(1);
-  await sql`update cache_entries set expires_at = clock_timestamp()`;
+  await sql`update cache_entries set expires_at = clock_timestamp() - interval '1 s'`;
   expect(await lookUp()).toBeUndefined();
   expect(await take(await follow({ freshness: "ONE_DAY" }), old)).toMatchObject({ verdict: "GONE" });
 });
@@ -354,7 +354,7 @@ test("A7 a job that takes a flight sees the answer that was written since it loo
 
 test("A7 an answer or a mark that nobody may take any more, and that the purge has not come to, keeps nobody waiting", async () => {
   await leave({ cache: leaves({ marksOwn: true }) });
-  await sql`update cache_entries set expires_at = clock_timestamp()`;
+  await sql`update cache_entries set expires_at = clock_timestamp() - interval '1 s'`;
   expect(await fly(await follow())).toBe("TAKEN");
   expect(await fly(await follow({}, "globex"), { callerId: SHARED_CACHE })).toBe("TAKEN");
 });

@@ -223,7 +223,7 @@ test("W4 jobs deferred by quarantined routes are due when the first opens, and a
 
 test("W4 suspects are deferred too, and a job that a release resumes keeps an earlier due time", async () => {
   const id = await submitOne(database, { routes: ["UNLOCKER"] });
-  await sql`update jobs set suspected_at = clock_timestamp(), due_at = clock_timestamp() where id = ${id}`;
+  await sql`update jobs set suspected_at = clock_timestamp(), due_at = clock_timestamp() - interval '1 s' where id = ${id}`;
   await quarantine("UNLOCKER");
   expect(await claim(database, 1, { of: "SUSPECTS" })).toEqual([]);
   expect(await deferJobs(sql, { limit: 100, ...OPTIONS })).toMatchObject({ taken: 1, ended: [] });

@@ -146,7 +146,7 @@ test("A3 a database that was filled before artifacts were deleted is migrated wi
     await purge();
     await reviewArtifacts(sql, REVIEW);
     expect(await deleteObjects()).toEqual(["generation-1"]);
-    await sql`update artifacts set review_at = clock_timestamp()`;
+    await sql`update artifacts set review_at = clock_timestamp() - interval '1 s'`;
     await purge();
     const [left] = await sql`
       select (select count(*) from artifacts)::int as artifacts, (select count(*) from jobs)::int as jobs,

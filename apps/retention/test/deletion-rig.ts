@@ -139,7 +139,7 @@ export async function openDeletionRig(): Promise<DeletionRig> {
     },
     async letGo(jobIds) {
       await sql`
-        update artifacts set review_at = clock_timestamp()
+        update artifacts set review_at = clock_timestamp() - interval '1 s'
         where id in (select artifact_id from jobs where id = any(${[...jobIds]}::uuid[]))`;
       await sql`delete from jobs where id = any(${[...jobIds]}::uuid[])`;
     },

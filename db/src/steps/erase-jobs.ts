@@ -13,7 +13,7 @@ export async function eraseJobs(tx: Tx, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   // Before the jobs go: they say which artifacts. What reviews artifacts sees both changes or neither.
   await tx`
-    update artifacts set review_at = least(review_at, clock_timestamp())
+    update artifacts set review_at = least(review_at, date_trunc('milliseconds', clock_timestamp()))
     where id in (
       select a.id from artifacts a
       where a.state = 'AVAILABLE' and a.id in (

@@ -63,7 +63,7 @@ export async function putPin(
     await tx`
       update artifacts
       set pin_count = pin_count + ${before === undefined ? 1 : 0},
-          review_at = least(review_at, greatest(${expiresAt}::timestamptz, clock_timestamp()))
+          review_at = least(review_at, greatest(${expiresAt}::timestamptz, date_trunc('milliseconds', clock_timestamp())))
       where id = ${artifactId} and (${before === undefined} or ${expiresAt}::timestamptz is not null)`;
     const details = { owner, retentionRevision, expiresAt: expiresAt?.toISOString() ?? null };
     const action = after.is_released ? "artifact.pin-released" : "artifact.pinned";
