@@ -11,7 +11,8 @@ import type { Tx } from "../database.ts";
  */
 export async function eraseJobs(tx: Tx, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
-  // Before the jobs go: they say which artifacts. What reviews artifacts sees both changes or neither.
+  // Before the jobs go: they say which artifacts. What reviews artifacts sees both changes or neither. The time is cut, since
+  // the column rounds: what is due now must not be due in half a millisecond.
   await tx`
     update artifacts set review_at = least(review_at, date_trunc('milliseconds', clock_timestamp()))
     where id in (
